@@ -1,0 +1,43 @@
+"""What the product talks about: documents, pages, results, errors. Plain data, no I/O.
+
+Data flows one way: source document -> pages -> page images -> engine -> page results -> document -> output.
+"""
+
+from pagemill.domain.document import ConversionResult, ConversionStatus, DocumentInfo, DocumentSource
+from pagemill.domain.geometry import BoundingBox
+from pagemill.domain.page import Page, PageImage, TextLayer, TextSpan, TextVerdict
+from pagemill.domain.result import (
+    Block,
+    BlockKind,
+    Figure,
+    FinishReason,
+    PageError,
+    PageFlag,
+    PageResult,
+    SamplingParams,
+    TextLine,
+    Usage,
+)
+
+__all__ = [
+    "Block",
+    "BlockKind",
+    "BoundingBox",
+    "ConversionResult",
+    "ConversionStatus",
+    "DocumentInfo",
+    "DocumentSource",
+    "Figure",
+    "FinishReason",
+    "Page",
+    "PageError",
+    "PageFlag",
+    "PageImage",
+    "PageResult",
+    "SamplingParams",
+    "TextLayer",
+    "TextLine",
+    "TextSpan",
+    "TextVerdict",
+    "Usage",
+]

@@ -1,0 +1,154 @@
+"""The tree of errors.
+
+    PagemillError
+    ├── InputError
+    │   ├── SourceNotFoundError
+    │   ├── UnsupportedFormatError
+    │   ├── EncryptedDocumentError
+    │   ├── CorruptDocumentError
+    │   ├── LimitExceededError
+    │   └── RenderError             (retryable)
+    ├── EngineError
+    │   ├── EngineUnavailableError  (retryable)
+    │   ├── EngineOverloadedError   (retryable, retry_after)
+    │   ├── EngineTimeoutError      (retryable)
+    │   ├── RequestRejectedError
+    │   └── DegenerateOutputError   (retryable)
+    ├── OutputError
+    └── ConfigurationError
+        └── MissingDependencyError
+
+Every error has a stable `code`, says whether it is `retryable`, and its message says what happened, where, and
+what to do. Exceptions end documents; a failed page is data (`PageResult.error`).
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PagemillError(Exception):
+    """Base of all errors that pagemill raises on purpose.
+
+    Args:
+        message: What happened and where.
+        remedy: What the reader can do about it; joined to the message.
+    """
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self.remedy = remedy
+        super().__init__(f"{message} {remedy}".strip())
+
+
+class InputError(PagemillError):
+    """A document cannot be read as it is."""
+
+    code = "input_error"
+
+
+class SourceNotFoundError(InputError):
+    """An input path does not exist or cannot be read."""
+
+    code = "source_not_found"
+
+
+class UnsupportedFormatError(InputError):
+    """The content is no PDF and no image that can be read."""
+
+    code = "unsupported_format"
+
+
+class EncryptedDocumentError(InputError):
+    """The PDF wants a password, or another one."""
+
+    code = "encrypted_document"
+
+
+class CorruptDocumentError(InputError):
+    """The file or a page of it is damaged beyond repair."""
+
+    code = "corrupt_document"
+
+
+class LimitExceededError(InputError):
+    """The document goes over a limit on pages, pixels, memory or time."""
+
+    code = "limit_exceeded"
+
+
+class RenderError(InputError):
+    """A render process crashed or hung on a page."""
+
+    code = "render_failed"
+    retryable = True
+
+
+class EngineError(PagemillError):
+    """An engine could not recognise a page."""
+
+    code = "engine_error"
+
+
+class EngineUnavailableError(EngineError):
+    """The engine cannot be reached or has died."""
+
+    code = "engine_unavailable"
+    retryable = True
+
+
+class EngineOverloadedError(EngineError):
+    """The engine takes no more work at the moment.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        retry_after: Seconds to wait, where the engine said so.
+    """
+
+    code = "engine_overloaded"
+    retryable = True
+
+    def __init__(self, message: str, remedy: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, remedy)
+        self.retry_after = retry_after
+
+
+class EngineTimeoutError(EngineError):
+    """The engine did not answer in time."""
+
+    code = "engine_timeout"
+    retryable = True
+
+
+class RequestRejectedError(EngineError):
+    """The engine refused the page as it is."""
+
+    code = "request_rejected"
+
+
+class DegenerateOutputError(EngineError):
+    """The engine's output loops, is cut or is empty."""
+
+    code = "degenerate_output"
+    retryable = True
+
+
+class OutputError(PagemillError):
+    """A result cannot be written: disk full, no permission, or a file in the way."""
+
+    code = "output_error"
+
+
+class ConfigurationError(PagemillError):
+    """Settings or arguments contradict each other or the machine."""
+
+    code = "configuration_error"
+
+
+class MissingDependencyError(ConfigurationError):
+    """An optional package is not installed."""
+
+    code = "missing_dependency"
