@@ -1,7 +1,7 @@
 """Makes the example documents out of the HTML files in `sources/`.
 
-Needs WeasyPrint, pypdfium2, Pillow and NumPy, and the fonts Liberation and Noto CJK. The same versions of these
-give the same bytes.
+Needs WeasyPrint, pypdfium2, Pillow and NumPy, and the fonts Liberation and Noto CJK. The same versions
+of these give the same bytes.
 
     python examples/make_examples.py
 """
