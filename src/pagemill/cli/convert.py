@@ -1,0 +1,208 @@
+"""`pagemill convert`: documents to files."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pagemill.api import choose_engine, convert_stream
+from pagemill.cli.exit_codes import exit_code_of_results
+from pagemill.cli.progress import JsonReporter, LiveReporter, PlainReporter, QuietReporter, Reporter
+from pagemill.cli.summary import RunSummary
+from pagemill.conversion import FurniturePolicy, OutputFormat, ReusePolicy
+from pagemill.documents import PasswordBook
+from pagemill.domain.errors import ConfigurationError
+from pagemill.settings import Settings, load_settings
+from pagemill.telemetry import LogLevel, configure_logging
+
+_INPUT = "Input"
+_OUTPUT = "Output"
+_PAGES = "Pages"
+_RUN = "Run"
+
+
+def convert_command(  # noqa: PLR0913 - one parameter an option
+    inputs: Annotated[list[str], typer.Argument(help="Files, folders, patterns; - reads standard input.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for the files.", rich_help_panel=_OUTPUT)
+    ] = Path("out"),
+    formats: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help="Files to write: md,json,html,txt.  [default: md,json]", rich_help_panel=_OUTPUT),
+    ] = None,
+    stdout: Annotated[
+        bool, typer.Option("--stdout", help="Print Markdown and write no files.", rich_help_panel=_OUTPUT)
+    ] = False,
+    furniture: Annotated[
+        FurniturePolicy | None,
+        typer.Option(help="Headers, footers, page numbers.  [default: drop]", rich_help_panel=_OUTPUT),
+    ] = None,
+    page_markers: Annotated[
+        bool | None,
+        typer.Option(help="Start each page with a comment.  [default: page-markers]", rich_help_panel=_OUTPUT),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", "-e", help="auto, embedded, or another.  [default: auto]")
+    ] = None,
+    pages: Annotated[
+        str | None, typer.Option("--pages", "-p", help="Page ranges, e.g. 1-3,7,10-.", rich_help_panel=_PAGES)
+    ] = None,
+    long_side: Annotated[
+        int | None,
+        typer.Option(min=64, help="Pixels on the long side of a page.  [default: 1540]", rich_help_panel=_PAGES),
+    ] = None,
+    page_timeout: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Seconds for recognising a page.  [default: 600]", rich_help_panel=_PAGES),
+    ] = None,
+    password: Annotated[
+        str | None,
+        typer.Option(help="Password of encrypted PDFs; seen by others in process lists.", rich_help_panel=_INPUT),
+    ] = None,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(help="File with a password a line, or: name TAB password.", rich_help_panel=_INPUT),
+    ] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Try failed pages of earlier runs again.", rich_help_panel=_RUN)
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Do every page anew and overwrite edited outputs.", rich_help_panel=_RUN),
+    ] = False,
+    render_workers: Annotated[
+        int | None, typer.Option(min=1, help="Render processes.  [default: cores]", rich_help_panel=_RUN)
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file.  [default: pagemill.toml]", rich_help_panel=_RUN)] = None,
+    log_level: Annotated[LogLevel | None, typer.Option(help="debug, info, warning, error.", rich_help_panel=_RUN)] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=_RUN)] = False,
+    json_events: Annotated[
+        bool, typer.Option("--json", help="Print events as JSON lines.", rich_help_panel=_RUN)
+    ] = False,
+) -> None:
+    """Converts PDFs and images to Markdown.
+
+    Run the same command again after an interruption: finished pages are not done twice.
+
+    Exit status: 0 all good, 1 nothing converted, 2 wrong usage, 3 partly converted, 130 interrupted.
+    """
+    if stdout and json_events:
+        raise ConfigurationError("--stdout and --json both want standard output.", "Choose one.")
+    settings = load_settings(config, _overrides(engine=engine, log_level=log_level))
+    settings = _apply(
+        settings,
+        conversion={
+            "pages": pages,
+            "formats": None if formats is None else _parse_formats(formats),
+            "furniture": furniture,
+            "page_markers": page_markers,
+            "page_timeout_s": page_timeout,
+            "reuse": ReusePolicy.NONE if force else ReusePolicy.GOOD if retry_failed else None,
+            "overwrite_changed": True if force else None,
+            "render_workers": render_workers,
+        },
+        render={"long_side": long_side},
+    )
+    configure_logging(settings.log.level, settings.log.format)
+    passwords = _passwords(password, password_file)
+    code = asyncio.run(
+        _run(inputs, None if stdout else output, settings, passwords, quiet=quiet, json_events=json_events)
+    )
+    raise typer.Exit(code)
+
+
+def _overrides(engine: str | None, log_level: LogLevel | None) -> dict[str, Any]:
+    overrides: dict[str, Any] = {}
+    if engine is not None:
+        overrides["engine"] = {"name": engine}
+    if log_level is not None:
+        overrides["log"] = {"level": log_level}
+    return overrides
+
+
+def _apply(settings: Settings, conversion: dict[str, Any], render: dict[str, Any]) -> Settings:
+    """The settings with what the command line sets; None leaves a value as it is."""
+
+    def given(values: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in values.items() if value is not None}
+
+    return settings.model_copy(
+        update={
+            "conversion": replace(settings.conversion, **given(conversion)),
+            "render": replace(settings.render, **given(render)),
+        }
+    )
+
+
+def _parse_formats(text: str) -> tuple[OutputFormat, ...]:
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    known = {item.value: item for item in OutputFormat}
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        raise ConfigurationError(
+            f"--format does not know '{', '.join(unknown) or text}'.", f"Known: {', '.join(known)}."
+        )
+    return tuple(dict.fromkeys(known[name] for name in names))
+
+
+def _passwords(password: str | None, file: Path | None) -> PasswordBook | None:
+    if password is not None and file is not None:
+        raise ConfigurationError("--password and --password-file are both given.", "Use one of them.")
+    if file is not None:
+        return PasswordBook.from_file(file)
+    return None if password is None else PasswordBook(common=(password,))
+
+
+def _reporter(console: Console, *, quiet: bool, json_events: bool) -> Reporter:
+    if json_events:
+        return JsonReporter(sys.stdout)
+    if quiet:
+        return QuietReporter()
+    return LiveReporter(console) if console.is_terminal else PlainReporter(sys.stderr)
+
+
+async def _run(
+    inputs: list[str],
+    output: Path | None,
+    settings: Settings,
+    passwords: PasswordBook | None,
+    *,
+    quiet: bool,
+    json_events: bool,
+) -> int:
+    console = Console(stderr=True)
+    choice = choose_engine(settings.engine.name)
+    if not quiet and not json_events:
+        console.print(choice.reason, highlight=False, markup=False)
+    summary = RunSummary()
+    started = time.monotonic()
+    reporter = _reporter(console, quiet=quiet, json_events=json_events)
+    try:
+        stream = convert_stream(
+            list(inputs),
+            output,
+            engine=choice.name,
+            engine_options=settings.engine.options,
+            options=settings.conversion,
+            render=settings.render,
+            passwords=passwords,
+            on_event=reporter.handle,
+            keep_pages=output is None,
+        )
+        async for result in stream:
+            summary.add(result)
+            if output is None and result.markdown:
+                sys.stdout.write(result.markdown)
+                sys.stdout.flush()
+    finally:
+        reporter.close()
+    if not json_events and (not quiet or summary.problems):
+        summary.print(console, time.monotonic() - started, None if output is None else str(output))
+    return exit_code_of_results(summary.statuses)

@@ -1,0 +1,146 @@
+"""One page: rendered, recognised, kept. Its failure is data, never the end of its document."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+
+from pagemill.conversion.flow import ByteBudget
+from pagemill.conversion.options import ConversionOptions, ReusePolicy
+from pagemill.conversion.page_store import DocumentKey, PageStore
+from pagemill.documents import RenderPool
+from pagemill.domain import DocumentInfo, DocumentSource, FinishReason, Page, PageError, PageImage, PageResult
+from pagemill.domain.errors import EngineError, EngineTimeoutError, InputError, PagemillError
+from pagemill.engines import Engine
+from pagemill.telemetry import get_logger
+
+_log = get_logger("pagemill.conversion")
+
+
+@dataclass(frozen=True, slots=True)
+class PageJob:
+    """A page to convert, and where its result belongs."""
+
+    source: DocumentSource
+    info: DocumentInfo
+    page: Page
+    key: DocumentKey
+
+
+def reusable(stored: PageResult | None, policy: ReusePolicy) -> bool:
+    """Whether a stored result makes the work on its page unnecessary."""
+    if stored is None or policy is ReusePolicy.NONE:
+        return False
+    return stored.ok or policy is ReusePolicy.ALL
+
+
+def document_key(info: DocumentInfo, engine: Engine, pool: RenderPool, options: ConversionOptions) -> DocumentKey:
+    """Everything that the results of a document depend on."""
+    capabilities = engine.capabilities
+    return DocumentKey.of(
+        info.sha256, engine.name, capabilities.fingerprint, pool.options.fingerprint(), repr(options.sampling)
+    )
+
+
+class PageWorker:
+    """Takes pages through rendering and recognition, within bounds that all documents share.
+
+    Args:
+        engine: A started engine.
+        pool: A started render pool.
+        store: Where results are kept.
+        options: How documents are converted.
+    """
+
+    def __init__(self, engine: Engine, pool: RenderPool, store: PageStore, options: ConversionOptions) -> None:
+        self._engine = engine
+        self._pool = pool
+        self._store = store
+        self._options = options
+        self._engine_slots = asyncio.Semaphore(max(1, engine.capabilities.max_in_flight))
+        self._render_slots = asyncio.Semaphore(pool.workers)
+        self._budget = ByteBudget(options.buffer_bytes)
+        self._done_here: set[tuple[DocumentKey, int]] = set()
+
+    async def process(self, job: PageJob) -> tuple[PageResult, bool] | None:
+        """Gives a page's result and whether it was made now; None while another run works on the page.
+
+        Raises:
+            OutputError: The result cannot be kept.
+        """
+        index = job.page.index
+        with self._store.claim(job.key, index) as granted:
+            if not granted:
+                return None
+            stored = self._store.load(job.key, index, figures=False)
+            if stored is not None and (self._is_done(job) or reusable(stored, self._options.reuse)):
+                return stored, False
+            result = await self._convert(job)
+            await asyncio.to_thread(self._store.save, job.key, result)
+            self._done_here.add((job.key, index))
+            return result, True
+
+    def _is_done(self, job: PageJob) -> bool:
+        """Whether this run made the page already, for another file with the same bytes."""
+        return (job.key, job.page.index) in self._done_here
+
+    async def _convert(self, job: PageJob) -> PageResult:
+        index = job.page.index
+        for attempt in range(1, self._options.page_attempts + 1):
+            try:
+                return replace(await self._render_and_recognize(job), index=index, attempts=attempt)
+            except (InputError, EngineError) as error:
+                _log.info("page failed", document=job.source.name, page=index + 1, code=error.code, attempt=attempt)
+                # The pool has retried a crashed render itself; only the engine's errors may pass.
+                if attempt == self._options.page_attempts or not (
+                    isinstance(error, EngineError) and error.retryable
+                ):
+                    return _failed(index, error, attempt)
+            except Exception as error:  # noqa: BLE001 - an engine of someone else may raise anything
+                _log.exception("engine raised an unexpected error", document=job.source.name, page=index + 1)
+                return _failed(index, _unexpected(self._engine.name, error), attempt)
+        raise AssertionError("page_attempts is at least 1")
+
+    async def _render_and_recognize(self, job: PageJob) -> PageResult:
+        await self._render_slots.acquire()
+        rendering = True
+        try:
+            image = await self._pool.render(
+                job.source, job.page, text_layer=self._engine.capabilities.wants_text_layer
+            )
+            async with self._budget.hold(len(image.data)):
+                self._render_slots.release()
+                rendering = False
+                async with self._engine_slots:
+                    return await self._recognize(image)
+        finally:
+            if rendering:
+                self._render_slots.release()
+
+    async def _recognize(self, image: PageImage) -> PageResult:
+        limit = self._options.page_timeout_s
+        try:
+            result = await asyncio.wait_for(self._engine.recognize(image, self._options.sampling), limit)
+        except (TimeoutError, asyncio.TimeoutError) as error:
+            raise EngineTimeoutError(
+                f"The engine '{self._engine.name}' did not finish the page within {limit:g} s.",
+                "Raise --page-timeout if pages are really that slow.",
+            ) from error
+        return result
+
+
+def _unexpected(engine: str, error: Exception) -> EngineError:
+    return EngineError(
+        f"The engine '{engine}' failed in an unexpected way ({type(error).__name__}: {error}).",
+        "Run again with --log-level debug and report it to the engine's authors.",
+    )
+
+
+def _failed(index: int, error: PagemillError, attempts: int) -> PageResult:
+    return PageResult(
+        index=index,
+        markdown="",
+        finish_reason=FinishReason.ERROR,
+        attempts=attempts,
+        error=PageError(error.code, str(error), error.retryable),
+    )
