@@ -1,0 +1,1 @@
+"""The generated set: pages whose every character is known, because we wrote them."""
