@@ -17,12 +17,12 @@ class DocumentSource:
     Attributes:
         path: The file on disk (standard input is spooled to one).
         name: Path relative to the input that named it, with `/`; the output tree mirrors it.
-        password: Password for an encrypted PDF; never shown in a representation.
+        passwords: Tried in turn on an encrypted PDF; never shown in a representation.
     """
 
     path: Path
     name: str
-    password: str | None = field(default=None, repr=False)
+    passwords: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, slots=True)

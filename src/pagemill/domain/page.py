@@ -91,6 +91,7 @@ class PageImage:
         width: Width in pixels.
         height: Height in pixels.
         text_layer: The page's own text, where the source has one and it was asked for.
+        warnings: What of the page was lost or repaired while reading the source, in words.
     """
 
     index: int
@@ -99,3 +100,4 @@ class PageImage:
     width: int
     height: int
     text_layer: TextLayer | None = None
+    warnings: tuple[str, ...] = ()
