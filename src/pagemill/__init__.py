@@ -26,8 +26,8 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Imports public names when they are first used: `import pagemill` stays light for render processes."""
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - any public name
+    """Imports public names when they are first used, so that render processes start light."""
     if name not in _HOMES:
         raise AttributeError(f"module 'pagemill' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415 - only where a name is looked up

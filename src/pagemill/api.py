@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypedDict
+
+from typing_extensions import Unpack
 
 from pagemill.conversion import ConversionOptions, Converter, EventHandler
 from pagemill.documents import PasswordBook, RenderOptions, RenderPool, resolve_sources
@@ -56,55 +58,47 @@ def choose_engine(name: str = AUTO) -> EngineChoice:
     )
 
 
-def convert(inputs: Inputs, output: str | Path | None = None, **arguments: Any) -> list[ConversionResult]:
-    """Converts documents and waits for all of them.
+class ConvertArguments(TypedDict, total=False):
+    """What `convert` and `convert_async` take besides inputs and output; all optional.
 
-    Works in scripts, in notebooks and in threads; where an event loop is running already, it works in a thread of its
-    own. See `convert_async` for the arguments.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(convert_async(inputs, output, **arguments))
-    outcome: list[ConversionResult] = []
-    failure: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            outcome.extend(asyncio.run(convert_async(inputs, output, **arguments)))
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread below
-            failure.append(error)
-
-    thread = threading.Thread(target=work, name="pagemill-convert")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]
-    return outcome
-
-
-async def convert_async(
-    inputs: Inputs,
-    output: str | Path | None = None,
-    *,
-    engine: str | Engine = AUTO,
-    engine_options: Mapping[str, Any] | None = None,
-    options: ConversionOptions | None = None,
-    render: RenderOptions | None = None,
-    passwords: PasswordBook | str | None = None,
-    on_event: EventHandler | None = None,
-) -> list[ConversionResult]:
-    """Converts documents and gives all results, in the order in which they were completed.
-
-    Args:
-        inputs: Files, folders and glob patterns; `-` is standard input.
-        output: Folder for the files; without it nothing is written and everything is in the results.
+    Attributes:
         engine: Name of an engine, `auto`, or an engine of your own, which is left running.
         engine_options: Options of an engine given by name.
         options: How documents are converted.
         render: How pages are rendered, and the limits on it.
         passwords: For encrypted PDFs: one password, or a book of them.
         on_event: Called for each event while the conversion runs.
+    """
+
+    engine: str | Engine
+    engine_options: Mapping[str, Any] | None
+    options: ConversionOptions | None
+    render: RenderOptions | None
+    passwords: PasswordBook | str | None
+    on_event: EventHandler | None
+
+
+def convert(
+    inputs: Inputs, output: str | Path | None = None, **arguments: Unpack[ConvertArguments]
+) -> list[ConversionResult]:
+    """Converts documents and waits for all of them.
+
+    Works in scripts, in notebooks and in threads: where an event loop is running already, the conversion gets a thread
+    and a loop of its own. See `convert_async` for arguments, results and errors.
+    """
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="pagemill-convert") as executor:
+        return executor.submit(lambda: asyncio.run(convert_async(inputs, output, **arguments))).result()
+
+
+async def convert_async(
+    inputs: Inputs, output: str | Path | None = None, **arguments: Unpack[ConvertArguments]
+) -> list[ConversionResult]:
+    """Converts documents and gives all results, in the order in which they were completed.
+
+    Args:
+        inputs: Files, folders and glob patterns; `-` is standard input.
+        output: Folder for the files; without it nothing is written and everything is in the results.
+        **arguments: See `ConvertArguments`.
 
     Returns:
         A result for each document, failed ones too: look at `status`, and at `pages[i].error`.
@@ -114,17 +108,7 @@ async def convert_async(
         ConfigurationError: The engine does not exist or cannot run here; options contradict each other.
         EngineError: The engine cannot start.
     """
-    stream = convert_stream(
-        inputs,
-        output,
-        engine=engine,
-        engine_options=engine_options,
-        options=options,
-        render=render,
-        passwords=passwords,
-        on_event=on_event,
-    )
-    return [result async for result in stream]
+    return [result async for result in convert_stream(inputs, output, **arguments)]
 
 
 async def convert_stream(
@@ -139,7 +123,7 @@ async def convert_stream(
     on_event: EventHandler | None = None,
     keep_pages: bool = True,
     stdin: BinaryIO | None = None,
-) -> AsyncIterator[ConversionResult]:
+) -> AsyncGenerator[ConversionResult, None]:
     """Converts documents and yields each result as it is complete.
 
     Takes what `convert_async` takes, and:

@@ -99,6 +99,7 @@ def _describe(error: ValidationError) -> str:
     problems = []
     for item in error.errors(include_url=False, include_input=False):
         place = ".".join(str(part) for part in item["loc"])
-        message = "is not a setting" if item["type"] in ("extra_forbidden", "unexpected_keyword_argument") else item["msg"]
+        unknown = item["type"] in ("extra_forbidden", "unexpected_keyword_argument")
+        message = "is not a setting" if unknown else item["msg"]
         problems.append(f"{place}: {message}")
     return "Settings are wrong: " + "; ".join(problems) + "."

@@ -18,8 +18,7 @@ _SECRET_WORDS = ("password", "secret", "token", "authorization", "api_key")
 def _redact_secrets(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
     """Blanks values whose names say that they are secret, whoever logged them."""
     return {
-        key: _REDACTED if any(word in key.lower() for word in _SECRET_WORDS) else value
-        for key, value in event.items()
+        key: _REDACTED if any(word in key.lower() for word in _SECRET_WORDS) else value for key, value in event.items()
     }
 
 
@@ -56,4 +55,4 @@ def configure_logging(
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
     """A logger that carries `name` in every line."""
-    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(logger=name))
+    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(component=name))

@@ -28,14 +28,16 @@ _PAGES = "Pages"
 _RUN = "Run"
 
 
-def convert_command(  # noqa: PLR0913 - one parameter an option
+def convert_command(
     inputs: Annotated[list[str], typer.Argument(help="Files, folders, patterns; - reads standard input.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for the files.", rich_help_panel=_OUTPUT)
     ] = Path("out"),
     formats: Annotated[
         str | None,
-        typer.Option("--format", "-f", help="Files to write: md,json,html,txt.  [default: md,json]", rich_help_panel=_OUTPUT),
+        typer.Option(
+            "--format", "-f", help="Files to write: md,json,html,txt.  [default: md,json]", rich_help_panel=_OUTPUT
+        ),
     ] = None,
     stdout: Annotated[
         bool, typer.Option("--stdout", help="Print Markdown and write no files.", rich_help_panel=_OUTPUT)
@@ -80,8 +82,12 @@ def convert_command(  # noqa: PLR0913 - one parameter an option
     render_workers: Annotated[
         int | None, typer.Option(min=1, help="Render processes.  [default: cores]", rich_help_panel=_RUN)
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings file.  [default: pagemill.toml]", rich_help_panel=_RUN)] = None,
-    log_level: Annotated[LogLevel | None, typer.Option(help="debug, info, warning, error.", rich_help_panel=_RUN)] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file.  [default: pagemill.toml]", rich_help_panel=_RUN)
+    ] = None,
+    log_level: Annotated[
+        LogLevel | None, typer.Option(help="debug, info, warning, error.", rich_help_panel=_RUN)
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.", rich_help_panel=_RUN)] = False,
     json_events: Annotated[
         bool, typer.Option("--json", help="Print events as JSON lines.", rich_help_panel=_RUN)

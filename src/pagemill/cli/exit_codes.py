@@ -58,5 +58,3 @@ def exit_code_of_results(results: Iterable[ConversionStatus]) -> ExitCode:
     if statuses == {ConversionStatus.FAILURE}:
         return ExitCode.FAILURE
     return ExitCode.PARTIAL
-
-

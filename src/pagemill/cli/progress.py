@@ -34,7 +34,7 @@ class Tally:
     """Counts what was done, and tells the speed and the time left."""
 
     def __init__(self) -> None:
-        self.documents: int | None = None
+        self.documents = 0
         self.documents_opened = 0
         self.documents_done = 0
         self.pages_known = 0
@@ -71,7 +71,7 @@ class Tally:
 
     def pages_expected(self) -> int:
         """Pages in all; documents that are not open yet count with the mean of the others."""
-        if self.documents is None or not self.documents_opened:
+        if not self.documents_opened:
             return self.pages_known
         unopened = max(0, self.documents - self.documents_opened)
         return self.pages_known + round(unopened * self.pages_known / self.documents_opened)
@@ -84,9 +84,8 @@ class Tally:
     def describe(self) -> str:
         """One line for people."""
         left = self.seconds_left()
-        of = "" if self.documents is None else f"/{self.documents}"
         parts = [
-            f"{self.documents_done}{of} documents",
+            f"{self.documents_done}/{self.documents} documents",
             f"{self.pages_done}/{self.pages_expected()} pages",
             f"{self.pages_per_second():.2f} pages/s",
             f"ETA {format_seconds(left)}",
@@ -248,9 +247,7 @@ class LiveReporter:
         note = f"{tally.pages_per_second():.2f} pages/s  ETA {format_seconds(tally.seconds_left())}"
         if tally.pages_failed:
             note += f"  {tally.pages_failed} failed"
-        self._progress.update(
-            self._total, total=tally.pages_expected() or None, completed=tally.pages_done, note=note
-        )
+        self._progress.update(self._total, total=tally.pages_expected() or None, completed=tally.pages_done, note=note)
 
     def close(self) -> None:
         """Ends the display."""

@@ -82,5 +82,3 @@ class RunSummary:
 def _page_list(numbers: list[int]) -> str:
     shown = ", ".join(str(number) for number in numbers[:_SHOWN_PAGES])
     return shown if len(numbers) <= _SHOWN_PAGES else f"{shown}, ... ({len(numbers)})"
-
-

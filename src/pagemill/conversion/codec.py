@@ -79,9 +79,7 @@ def _block_from_json(data: dict[str, Any]) -> Block:
         box=BoundingBox(*data["box"]),
         confidence=data["confidence"],
         markdown=data["markdown"],
-        lines=tuple(
-            TextLine(line["text"], BoundingBox(*line["box"]), line["confidence"]) for line in data["lines"]
-        ),
+        lines=tuple(TextLine(line["text"], BoundingBox(*line["box"]), line["confidence"]) for line in data["lines"]),
     )
 
 
@@ -101,8 +99,7 @@ def page_from_json(data: dict[str, Any]) -> PageResult:
         error=None if error is None else PageError(**error),
         blocks=tuple(_block_from_json(block) for block in data["blocks"]),
         figures=tuple(
-            Figure(figure["name"], b"", figure["media_type"], BoundingBox(*figure["box"]))
-            for figure in data["figures"]
+            Figure(figure["name"], b"", figure["media_type"], BoundingBox(*figure["box"])) for figure in data["figures"]
         ),
         confidence=data["confidence"],
         flags=tuple(PageFlag(flag) for flag in data["flags"]),

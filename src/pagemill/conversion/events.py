@@ -14,10 +14,10 @@ class RunStarted:
     """A conversion begins.
 
     Attributes:
-        documents: How many documents it has; None where they are found on the way.
+        documents: How many documents it has.
     """
 
-    documents: int | None
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)

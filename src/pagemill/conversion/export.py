@@ -69,9 +69,7 @@ def export_document(
 
 
 def _markdown(record: DocumentRecord, pages: Iterable[PageResult], options: ConversionOptions) -> Iterator[str]:
-    return document_markdown(
-        pages, options.furniture, record.figure_folder, page_markers=options.page_markers
-    )
+    return document_markdown(pages, options.furniture, record.figure_folder, page_markers=options.page_markers)
 
 
 def _to_json(record: DocumentRecord, pages: Iterable[PageResult], options: ConversionOptions) -> str:
@@ -119,7 +117,8 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'">
 <title>{title}</title>
 <style>
 body {{ max-width: 46rem; margin: 2rem auto; padding: 0 1rem; line-height: 1.55; font-family: system-ui, sans-serif; }}
@@ -180,7 +179,7 @@ def markdown_to_text(markdown: str) -> str:
                 row.append(text.replace("\n", " "))
         elif token.type in ("fence", "code_block"):
             pieces.append(token.content.rstrip("\n") + "\n\n")
-        elif token.type in ("table_close",):
+        elif token.type == "table_close":
             pieces.append("\n")
     return re.sub(r"\n{3,}", "\n\n", "".join(pieces)).strip("\n\f") + "\n"
 
@@ -200,9 +199,9 @@ def _inline_text(tokens: list[Token]) -> str:
     for token in tokens:
         if token.type in ("text", "code_inline"):
             parts.append(token.content)
-        elif token.type in ("softbreak", "hardbreak"):
-            parts.append("\n")
-        elif token.type == "html_inline" and token.content.lower().startswith("<br"):
+        elif token.type in ("softbreak", "hardbreak") or (
+            token.type == "html_inline" and token.content.lower().startswith("<br")
+        ):
             parts.append("\n")
     return "".join(parts)
 

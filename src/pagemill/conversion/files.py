@@ -19,9 +19,7 @@ _ABANDONED_AFTER_S = 3600.0
 def output_error(path: Path, error: OSError) -> OutputError:
     """The error for a write that failed, with what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return OutputError(
-            f"No space is left to write {path}.", "Free some and run again: finished pages are kept."
-        )
+        return OutputError(f"No space is left to write {path}.", "Free some and run again: finished pages are kept.")
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return OutputError(f"{path} cannot be written ({error.strerror}).", "Choose another folder with --output.")
     return OutputError(f"{path} cannot be written ({error.strerror or error}).", "Check the path and the disk.")

@@ -1,9 +1,9 @@
 """Where a document's files go, so that no file is ever lost to another.
 
 The output tree mirrors the input tree. `report.pdf` becomes `report.md`; where that name belongs to another document
-(`report.png`, say) or to a file that pagemill did not write, the next name is taken: `report.pdf.md`, `report.pdf-2.md`.
-Who owns a name is kept in the state folder, together with the hashes of what was written: a file that
-was edited since is not overwritten.
+(`report.png`, say) or to a file that pagemill did not write, the next name is taken: `report.pdf.md`, then
+`report.pdf-2.md`. Who owns a name is kept in the state folder, together with the hashes of what was written: a file
+that was edited since is not overwritten.
 """
 
 from __future__ import annotations
@@ -70,6 +70,18 @@ class OutputTree:
     def state_folder(self) -> Path:
         """Where page results, locks and records of ownership are kept."""
         return self._state
+
+    def is_picture_of_output(self, path: Path) -> bool:
+        """Whether a file is a picture that belongs to an earlier conversion into this tree, and so is no input."""
+        try:
+            relative = path.resolve().relative_to(self.root.resolve())
+        except ValueError:
+            return False
+        return any(
+            parent.name.endswith(_ASSETS_SUFFIX)
+            and self._record(OutputSlot(parent.as_posix().removesuffix(_ASSETS_SUFFIX))) is not None
+            for parent in relative.parents
+        )
 
     def allocate(self, source: DocumentSource, sha256: str, suffixes: Iterable[str]) -> OutputSlot:
         """Finds, and takes, the place of a document; the same document always gets the same one.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from pagemill.conversion.flow import ByteBudget
 from pagemill.conversion.options import ConversionOptions, ReusePolicy
@@ -92,9 +93,7 @@ class PageWorker:
             except (InputError, EngineError) as error:
                 _log.info("page failed", document=job.source.name, page=index + 1, code=error.code, attempt=attempt)
                 # The pool has retried a crashed render itself; only the engine's errors may pass.
-                if attempt == self._options.page_attempts or not (
-                    isinstance(error, EngineError) and error.retryable
-                ):
+                if attempt == self._options.page_attempts or not (isinstance(error, EngineError) and error.retryable):
                     return _failed(index, error, attempt)
             except Exception as error:  # noqa: BLE001 - an engine of someone else may raise anything
                 _log.exception("engine raised an unexpected error", document=job.source.name, page=index + 1)
@@ -105,9 +104,7 @@ class PageWorker:
         await self._render_slots.acquire()
         rendering = True
         try:
-            image = await self._pool.render(
-                job.source, job.page, text_layer=self._engine.capabilities.wants_text_layer
-            )
+            image = await self._pool.render(job.source, job.page, text_layer=self._engine.capabilities.wants_text_layer)
             async with self._budget.hold(len(image.data)):
                 self._render_slots.release()
                 rendering = False
@@ -126,6 +123,12 @@ class PageWorker:
                 f"The engine '{self._engine.name}' did not finish the page within {limit:g} s.",
                 "Raise --page-timeout if pages are really that slow.",
             ) from error
+        for figure in result.figures:
+            if figure.name != PurePath(figure.name).name or figure.name.startswith("."):
+                raise EngineError(
+                    f"The engine '{self._engine.name}' named a picture {figure.name!r}, which is no plain file name.",
+                    "Report it to the engine's authors.",
+                )
         return result
 
 

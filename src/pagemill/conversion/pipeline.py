@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sized
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,9 +70,7 @@ class Converter:
         self._engine = engine
         self._pool = pool
         self._options = options or ConversionOptions()
-        self._tree = (
-            None if output is None else OutputTree(output, overwrite_changed=self._options.overwrite_changed)
-        )
+        self._tree = None if output is None else OutputTree(output, overwrite_changed=self._options.overwrite_changed)
         self._store: PageStore = (
             MemoryPageStore() if self._tree is None else DirectoryPageStore(self._tree.state_folder)
         )
@@ -80,7 +78,7 @@ class Converter:
         self._emit: EventHandler = on_event or (lambda _event: None)
         self._keep_pages = keep_pages
 
-    async def run(self, sources: Iterable[DocumentSource]) -> AsyncIterator[ConversionResult]:
+    async def run(self, sources: Sequence[DocumentSource]) -> AsyncGenerator[ConversionResult, None]:
         """Yields each document's result as it is complete, in no fixed order.
 
         Closing the iterator early cancels what is under way; finished pages stay in the output folder's state.
@@ -88,9 +86,12 @@ class Converter:
         Raises:
             EngineError, ConfigurationError: The engine cannot start.
         """
+        if self._tree is not None:
+            tree = self._tree
+            sources = [source for source in sources if not tree.is_picture_of_output(source.path)]
         await self._pool.start()
         await self._engine.start()
-        self._emit(RunStarted(len(sources) if isinstance(sources, Sized) else None))
+        self._emit(RunStarted(len(sources)))
         worker = PageWorker(self._engine, self._pool, self._store, self._options)
         in_flight = asyncio.Semaphore(2 * max(1, self._engine.capabilities.max_in_flight) + 2 * self._pool.workers)
         results: asyncio.Queue[ConversionResult | None] = asyncio.Queue()
@@ -105,7 +106,7 @@ class Converter:
 
     async def _feed(
         self,
-        sources: Iterable[DocumentSource],
+        sources: Sequence[DocumentSource],
         worker: PageWorker,
         in_flight: asyncio.Semaphore,
         results: asyncio.Queue[ConversionResult | None],
@@ -268,9 +269,7 @@ class Converter:
             info=opened.info,
         )
 
-    def _write(
-        self, tree: OutputTree, slot: OutputSlot, opened: _Opened, result: ConversionResult
-    ) -> tuple[Path, ...]:
+    def _write(self, tree: OutputTree, slot: OutputSlot, opened: _Opened, result: ConversionResult) -> tuple[Path, ...]:
         record = DocumentRecord(
             source=opened.source,
             info=opened.info,
@@ -286,9 +285,7 @@ class Converter:
                 for figure in page.figures:
                     yield f"{slot.assets}/{figure.name}", figure.data
             for output_format in self._options.formats:
-                content = export_document(
-                    output_format, record, lambda: self._read_pages(opened), self._options
-                )
+                content = export_document(output_format, record, lambda: self._read_pages(opened), self._options)
                 yield slot.file(output_format.value), content
 
         return tree.write(slot, files())
@@ -306,5 +303,3 @@ class Converter:
         if emit:
             self._emit(DocumentFinished(result))
         return result
-
-

@@ -67,9 +67,7 @@ class Usage:
 
     def __add__(self, other: Usage) -> Usage:
         """Sum, field by field."""
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens
-        )
+        return Usage(self.prompt_tokens + other.prompt_tokens, self.completion_tokens + other.completion_tokens)
 
 
 @dataclass(frozen=True, slots=True)

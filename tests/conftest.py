@@ -1,0 +1,44 @@
+"""Fixtures for all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def examples() -> Path:
+    """The example documents of the repository."""
+    return ROOT / "examples"
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The collection of real documents; tests that need it are skipped where it is absent."""
+    folder = Path(os.environ.get("PAGEMILL_SHARED_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(f"no collection of real documents at {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def make_pdf() -> Callable[..., Path]:
+    """Makes a PDF whose pages each carry their number and `text`, the same bytes each time."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    def make(path: Path, pages: int = 1, text: str = "sample", size: tuple[float, float] = (300, 400)) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        canvas = Canvas(str(path), pagesize=size, invariant=1)
+        for number in range(1, pages + 1):
+            canvas.setFont("Helvetica", 16)
+            canvas.drawString(40, size[1] - 60, f"{text} page {number}")
+            canvas.showPage()
+        canvas.save()
+        return path
+
+    return make
