@@ -1,0 +1,63 @@
+"""Program listings, told by the monospaced font of a text layer."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from pagemill.domain import BlockKind
+from pagemill.engines.embedded.elements import Line
+from pagemill.engines.embedded.structure.groups import Group
+from pagemill.engines.embedded.structure.metrics import visual_rows
+from pagemill.engines.embedded.structure.scripts import text_length
+
+# A page set in one width throughout is typewritten, not a listing.
+_MAX_PAGE_SHARE = 0.8
+
+
+def mark_code(groups: Sequence[Group]) -> list[Group]:
+    """Turns groups of monospaced rows into groups of kind CODE; the groups keep their order."""
+    lines = [line for group in groups for line in group.lines]
+    total = sum(len(line.text) for line in lines)
+    mono = sum(len(line.text) for line in lines if line.monospace)
+    if not mono or mono > _MAX_PAGE_SHARE * total:
+        return list(groups)
+    return [_as_code(group) if _is_code(group) else group for group in groups]
+
+
+def render_code(lines: Sequence[Line]) -> str:
+    """A fenced block; indentation is counted in widths of the font's characters."""
+    rows = visual_rows(lines)
+    left = min(line.box.left for line in lines)
+    width = statistics.median(line.box.width / max(1.0, text_length(line.text)) for line in lines)
+    width = max(1.0, width)
+    height = statistics.median(line.box.height for line in lines)
+    texts: list[str] = []
+    bottom: float | None = None
+    for row in rows:
+        top = min(line.box.top for line in row)
+        if bottom is not None and top - bottom > 1.2 * height:
+            texts.append("")
+        text = ""
+        for line in row:
+            column = round((line.box.left - left) / width)
+            text = text.ljust(max(column, len(text) + 1 if text else 0)) + line.text
+        texts.append(text.rstrip())
+        bottom = max(line.box.bottom for line in row)
+    body = "\n".join(texts)
+    fence = "```"
+    while fence in body:
+        fence += "`"
+    return f"{fence}\n{body}\n{fence}"
+
+
+def _is_code(group: Group) -> bool:
+    if group.kind not in {BlockKind.TEXT, BlockKind.TITLE, BlockKind.FIGURE} or group.has_picture:
+        return False
+    total = sum(len(line.text) for line in group.lines)
+    mono = sum(len(line.text) for line in group.lines if line.monospace)
+    return len(visual_rows(group.lines)) >= 2 and mono >= 0.7 * total
+
+
+def _as_code(group: Group) -> Group:
+    return Group(BlockKind.CODE, group.box, group.lines, group.score)

@@ -1,0 +1,176 @@
+"""Headings: which groups are, and at what level."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pagemill.domain import BlockKind
+from pagemill.engines.embedded.structure.groups import Group
+from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
+from pagemill.engines.embedded.structure.scripts import text_length
+
+MAX_LEVEL = 6
+
+_DECIMAL = re.compile(r"^(?:§\s*)?(\d{1,2}(?:\.\d{1,2}){0,4})\.?(?:\s+|(?=[^\W\d_]))(?=\S)")
+_CHAPTER = re.compile(r"^第[0-9０-９一二三四五六七八九十百]+[章编編篇部]")
+_SECTION = re.compile(r"^(?:第[0-9０-９一二三四五六七八九十百]+[节節条條]|[一二三四五六七八九十]{1,3}、)")
+_SUBSECTION = re.compile(r"^[（(][一二三四五六七八九十]{1,3}[）)]")
+_CAPTION = re.compile(
+    r"^(?:fig(?:ure|\.)?|table|tab\.|tabelle|abb(?:ildung|\.)|tableau|figura|tabla|tabela|tabel|图|表|図|圖)\s*"
+    r"[\dIVX一二三四五六七八九十]+",
+    re.IGNORECASE,
+)
+_NO_HEADING_END = (".", ",", ";", "。", "，", "；", "、", "-")
+_MAX_LENGTH = 160.0
+_MAX_ROWS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    index: int
+    size: float
+    depth: int | None
+    exact: bool
+
+
+def is_caption(text: str) -> bool:
+    """Whether `text` starts as captions of figures and tables do: `Figure 3`, `Table 1`, `图2`."""
+    return bool(_CAPTION.match(text.strip()))
+
+
+def heading_levels(groups: Sequence[Group], metrics: PageMetrics, *, first_page: bool) -> dict[int, int]:
+    """Finds headings and their levels.
+
+    Levels follow the size of the type, largest first, and the depth of numbering where there is any: `1` is one
+    level below the document's title, `1.1` one more. Sizes that differ by less than what recognition can tell are
+    one level.
+
+    Args:
+        groups: All groups of the body in reading order.
+        metrics: Sizes of the page's running text.
+        first_page: Whether the page may hold the document's title.
+
+    Returns:
+        Level from 1, by position in `groups`.
+    """
+    candidates = [
+        _Candidate(
+            index,
+            _size(group, metrics),
+            _depth(group.text.strip()),
+            all(line.font_size > 0 for line in group.lines),
+        )
+        for index, group in enumerate(groups)
+        if _is_heading(groups, index, metrics)
+    ]
+    if not candidates:
+        return {}
+    by_size = _size_levels(candidates, top=_top_level(candidates, first_page=first_page))
+    return _with_numbering(candidates, by_size)
+
+
+def _is_heading(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bool:
+    group = groups[index]
+    text = group.text.strip()
+    if group.kind not in {BlockKind.TITLE, BlockKind.TEXT} or not _could_be_heading(group, text):
+        return False
+    size = _size(group, metrics)
+    exact = all(line.font_size > 0 for line in group.lines)
+    if group.kind is BlockKind.TITLE:
+        return not exact or size > 1.04 or _is_emphasised(group, metrics) or group.score > 0.7 or bool(_number(text))
+    if text.endswith(_NO_HEADING_END) or text.endswith((":", "：")):
+        return False
+    if size > (1.15 if exact else 1.35):
+        return True
+    small = size < (0.97 if exact else 0.8)
+    if small or not _leads_on(groups, index, metrics):
+        return False
+    return _is_emphasised(group, metrics) or (bool(_number(text)) and size > 1.06)
+
+
+def _could_be_heading(group: Group, text: str) -> bool:
+    if is_caption(text) or text_length(text) > _MAX_LENGTH or len(visual_rows(group.lines)) > _MAX_ROWS:
+        return False
+    letters = sum(char.isalpha() for char in text)
+    return letters >= 2 and letters >= 0.4 * len(text.replace(" ", ""))
+
+
+def _size(group: Group, metrics: PageMetrics) -> float:
+    return statistics.median(metrics.relative_size(line) for line in group.lines)
+
+
+def _is_emphasised(group: Group, metrics: PageMetrics) -> bool:
+    """Whether a group stands out by weight from a body that is mostly regular."""
+    if metrics.bold_share < 0.5 and all(line.bold for line in group.lines):
+        return True
+    strokes = [line.stroke for line in group.lines if line.stroke > 0]
+    return bool(strokes) and metrics.stroke > 0 and statistics.median(strokes) > 1.35 * metrics.stroke
+
+
+def _leads_on(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bool:
+    """Whether running text follows below, and nothing stands right beside: a heading, not a label of a value."""
+    group = groups[index]
+    if len(visual_rows(group.lines)) > 2:
+        return False
+    em = metrics.em
+    for other in groups:
+        if other is group or other.box.overlap_y(group.box) < 0.5 * min(other.box.height, group.box.height):
+            continue
+        if -em < other.box.left - group.box.right < 3 * em or -em < group.box.left - other.box.right < 1.5 * em:
+            return False
+    following = groups[index + 1] if index + 1 < len(groups) else None
+    if following is None or following.box.top < group.box.top:
+        return False
+    near = following.box.top - group.box.bottom < 4 * metrics.line_height
+    return near and following.box.overlap_x(group.box) > 0
+
+
+def _number(text: str) -> re.Match[str] | None:
+    return _DECIMAL.match(text) or _CHAPTER.match(text) or _SECTION.match(text) or _SUBSECTION.match(text)
+
+
+def _depth(text: str) -> int | None:
+    """Depth of numbering from 1; None where there is none."""
+    if _CHAPTER.match(text) or _SECTION.match(text):
+        return 1
+    if _SUBSECTION.match(text):
+        return 2
+    match = _DECIMAL.match(text)
+    return match.group(1).count(".") + 1 if match else None
+
+
+def _top_level(candidates: Sequence[_Candidate], *, first_page: bool) -> int:
+    largest = max(candidates, key=lambda item: item.size)
+    if largest.size >= 1.5 or (first_page and largest.depth is None):
+        return 1
+    return 2
+
+
+def _size_levels(candidates: Sequence[_Candidate], top: int) -> dict[int, int]:
+    """Levels by clusters of sizes, the largest at `top`."""
+    levels: dict[int, int] = {}
+    level, reference = top - 1, float("inf")
+    for item in sorted(candidates, key=lambda item: -item.size):
+        if item.size < reference * (0.95 if item.exact else 0.87):
+            level, reference = level + 1, item.size
+        levels[item.index] = min(level, MAX_LEVEL)
+    return levels
+
+
+def _with_numbering(candidates: Sequence[_Candidate], by_size: Mapping[int, int]) -> dict[int, int]:
+    """Corrects levels by numbering; headings without a number keep step with numbered ones of their size."""
+    levels = dict(by_size)
+    titled = any(item.depth is None and by_size[item.index] == 1 for item in candidates)
+    moved: dict[int, int] = {}
+    for item in candidates:
+        if item.depth is not None:
+            alone = by_size[item.index] == 1 and not titled
+            levels[item.index] = min(MAX_LEVEL, item.depth + (0 if alone and item.depth == 1 else 1))
+            moved.setdefault(by_size[item.index], levels[item.index])
+    for item in candidates:
+        if item.depth is None and by_size[item.index] != 1:
+            levels[item.index] = moved.get(by_size[item.index], by_size[item.index])
+    return levels

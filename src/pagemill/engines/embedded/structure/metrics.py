@@ -1,0 +1,119 @@
+"""Sizes that everything on a page is measured against."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pagemill.domain import BoundingBox
+from pagemill.engines.embedded.elements import Line, PageElements
+
+# Height of a tight box around a line of text in units of its font size, roughly: ascender to descender.
+_HEIGHT_TO_FONT_SIZE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class PageMetrics:
+    """Typical sizes of a page's running text.
+
+    Attributes:
+        width: Width of the page in pixels.
+        height: Height of the page in pixels.
+        line_height: Median height of lines in pixels, weighted by their characters.
+        font_size: Most common font size in pixels where a text layer tells it, else 0.
+        stroke: Median stroke thickness in pixels where measured, else 0.
+        bold_share: Share of the characters that are bold (0 to 1).
+    """
+
+    width: float
+    height: float
+    line_height: float
+    font_size: float
+    stroke: float
+    bold_share: float
+
+    @property
+    def em(self) -> float:
+        """Width of an em of running text in pixels; at least 1."""
+        return max(1.0, self.font_size or self.line_height * _HEIGHT_TO_FONT_SIZE)
+
+    def relative_size(self, line: Line) -> float:
+        """Size of a line relative to running text: by font size where known, else by height."""
+        if line.font_size > 0 and self.font_size > 0:
+            return line.font_size / self.font_size
+        extent = line.box.width if line.vertical else line.box.height
+        return extent / self.line_height
+
+
+def measure(page: PageElements) -> PageMetrics:
+    """Measures the running text of a page; pages without text get sizes that harm nobody."""
+    lines = [line for line in page.lines if line.text.strip()]
+    heights = [((line.box.width if line.vertical else line.box.height), len(line.text)) for line in lines]
+    sizes: defaultdict[float, int] = defaultdict(int)
+    for line in lines:
+        if line.font_size > 0:
+            sizes[round(line.font_size, 1)] += len(line.text)
+    strokes = [(line.stroke, len(line.text)) for line in lines if line.stroke > 0]
+    characters = sum(len(line.text) for line in lines)
+    bold = sum(len(line.text) for line in lines if line.bold)
+    return PageMetrics(
+        width=float(max(1, page.width)),
+        height=float(max(1, page.height)),
+        line_height=max(1.0, _weighted_median(heights) or page.height / 70),
+        font_size=max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0.0,
+        stroke=_weighted_median(strokes),
+        bold_share=bold / characters if characters else 0.0,
+    )
+
+
+def em_of(line: Line) -> float:
+    """Width of an em in pixels in the size of `line`; at least 1."""
+    extent = line.box.width if line.vertical else line.box.height
+    return max(1.0, line.font_size or extent * _HEIGHT_TO_FONT_SIZE)
+
+
+def visual_rows(lines: Sequence[Line]) -> list[list[Line]]:
+    """Groups lines that stand side by side; rows from top to bottom, lines in a row from left to right.
+
+    Two lines share a row when the middle of one lies within the core of the other and they hardly overlap
+    horizontally.
+    """
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda item: (item.box.center_y, item.box.left)):
+        row = next((row for row in reversed(rows[-3:]) if _shares_row(line, row)), None)
+        if row is None:
+            rows.append([line])
+        else:
+            row.append(line)
+    for row in rows:
+        row.sort(key=lambda item: item.box.left)
+    rows.sort(key=lambda row: statistics.median(line.box.center_y for line in row))
+    return rows
+
+
+def box_of(lines: Sequence[Line]) -> BoundingBox:
+    """The smallest box around `lines`, which must not be empty."""
+    return BoundingBox.around(line.box for line in lines)
+
+
+def _shares_row(line: Line, row: Sequence[Line]) -> bool:
+    def beside(other: Line) -> bool:
+        shared = line.box.overlap_y(other.box)
+        return shared > 0.5 * min(line.box.height, other.box.height) and shared > 0
+
+    def clear(other: Line) -> bool:
+        return line.box.overlap_x(other.box) <= 0.2 * min(line.box.width, other.box.width)
+
+    return any(beside(other) for other in row) and all(clear(other) for other in row)
+
+
+def _weighted_median(values: Sequence[tuple[float, int]]) -> float:
+    ordered = sorted(value for value in values if value[0] > 0)
+    half = sum(weight for _, weight in ordered) / 2
+    for value, weight in ordered:
+        half -= weight
+        if half <= 0:
+            return value
+    return 0.0

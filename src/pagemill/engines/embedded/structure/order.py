@@ -1,0 +1,198 @@
+"""Reading order: a recursive cut along white space.
+
+After the XY-cut of Nagy and Seth (1984), with two additions: sections that share a column gutter are read column by
+column although white space crosses them, and rows of labels and values are read row by row although a gutter
+separates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pagemill.engines.embedded.structure.groups import Group
+from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
+
+_MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Gutter:
+    left: float
+    right: float
+
+
+def reading_order(groups: Sequence[Group], metrics: PageMetrics, *, right_to_left: bool = False) -> list[Group]:
+    """Sorts groups into reading order.
+
+    Args:
+        groups: All groups of the page's body.
+        metrics: Sizes of the page's running text.
+        right_to_left: Whether columns follow each other from right to left.
+    """
+    return _Cutter(metrics, right_to_left).order(list(groups), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    metrics: PageMetrics
+    right_to_left: bool
+
+    def order(self, groups: list[Group], depth: int) -> list[Group]:
+        if len(groups) < 2 or depth > _MAX_DEPTH:
+            return self._by_rows(groups)
+        sections = self._sections(groups)
+        if len(sections) == 1:
+            return self._columns(groups, depth)
+        ordered: list[Group] = []
+        for run in self._runs(sections):
+            members = [group for section in run for group in section]
+            if len(run) > 1:
+                ordered.extend(self._columns(members, depth))
+            else:
+                ordered.extend(self.order(members, depth + 1))
+        return ordered
+
+    def _by_rows(self, groups: Sequence[Group]) -> list[Group]:
+        step = max(1.0, 0.5 * self.metrics.line_height)
+        side = -1.0 if self.right_to_left else 1.0
+        return sorted(groups, key=lambda g: (round(g.box.top / step), side * g.box.left))
+
+    def _sections(self, groups: Sequence[Group]) -> list[list[Group]]:
+        """Parts the page at horizontal white space; boxes may overlap by a third of a line."""
+        slack = 0.3 * self.metrics.line_height
+        sections: list[list[Group]] = []
+        reached = float("-inf")
+        for group in sorted(groups, key=lambda g: (g.box.top, g.box.left)):
+            trim = min(slack, 0.25 * group.box.height)
+            if sections and group.box.top + trim < reached:
+                sections[-1].append(group)
+            else:
+                sections.append([group])
+            reached = max(reached, group.box.bottom - trim)
+        return sections
+
+    def _gutters(self, groups: Sequence[Group]) -> list[_Gutter]:
+        """White vertical strips that part the groups."""
+        least = 0.4 * self.metrics.em
+        gutters = []
+        reached = float("-inf")
+        for group in sorted(groups, key=lambda g: g.box.left):
+            if reached > float("-inf") and group.box.left - reached >= least:
+                gutters.append(_Gutter(reached, group.box.left))
+            reached = max(reached, group.box.right)
+        return gutters
+
+    def _runs(self, sections: list[list[Group]]) -> list[list[list[Group]]]:
+        """Joins consecutive sections that are parts of the same columns."""
+        runs: list[list[list[Group]]] = []
+        start = 0
+        while start < len(sections):
+            end = self._reach(sections, start)
+            runs.append(sections[start:end])
+            start = end
+        return runs
+
+    def _reach(self, sections: list[list[Group]], start: int) -> int:
+        """Index after the last section that shares columns with the section at `start`."""
+        best = start + 1
+        members = list(sections[start])
+        for end in range(start + 1, len(sections)):
+            members.extend(sections[end])
+            gutters = self._gutters(members)
+            if not gutters:
+                break
+            if self._are_columns(sections[start : end + 1], gutters) and self._belongs(sections[end], members, gutters):
+                best = end + 1
+        return best
+
+    def _are_columns(self, sections: Sequence[Sequence[Group]], gutters: Sequence[_Gutter]) -> bool:
+        """Whether some gutter parts columns of running text rather than labels from values."""
+        for gutter in gutters:
+            first = sections[0]
+            sides = [
+                [g for section in sections for g in section if g.box.right <= gutter.left],
+                [g for section in sections for g in section if g.box.left >= gutter.right],
+            ]
+            starts_both = any(g in sides[0] for g in first) and any(g in sides[1] for g in first)
+            fills = all(self._belongs_alone(first, side) for side in sides if any(g in side for g in first))
+            if (starts_both or fills) and all(self._has_body(side) for side in sides) and self._overlap(sides):
+                return True
+        return False
+
+    def _overlap(self, sides: Sequence[Sequence[Group]]) -> bool:
+        """Whether the sides stand next to each other rather than one below the other."""
+        tops = [min(g.box.top for g in side) for side in sides]
+        bottoms = [max(g.box.bottom for g in side) for side in sides]
+        shared = min(bottoms) - max(tops)
+        return shared > 0.4 * min(bottoms[k] - tops[k] for k in (0, 1))
+
+    def _belongs_alone(self, first: Sequence[Group], side: Sequence[Group]) -> bool:
+        width = max(g.box.right for g in side) - min(g.box.left for g in side)
+        mine = [g for g in first if g in side]
+        return any(g.box.width > 0.6 * width for g in mine)
+
+    def _has_body(self, side: Sequence[Group]) -> bool:
+        lines = [line for group in side for line in group.lines]
+        rows = sum(len(visual_rows(group.lines)) for group in side if group.lines)
+        tall = any(len(visual_rows(group.lines)) >= 3 for group in side) or rows >= 8
+        pictures = any(not group.lines or group.table for group in side)
+        letters = sorted(len(line.text) for line in lines)
+        return pictures or (tall and bool(letters) and letters[len(letters) // 2] >= 8)
+
+    def _belongs(self, section: Sequence[Group], members: Sequence[Group], gutters: Sequence[_Gutter]) -> bool:
+        """Whether the last section of a run has text on both sides, or fills one of the columns."""
+        for gutter in gutters:
+            left = [g for g in section if g.box.right <= gutter.left]
+            right = [g for g in section if g.box.left >= gutter.right]
+            if left and right:
+                return True
+            column = [g for g in members if (g.box.right <= gutter.left) == bool(left)]
+            if self._belongs_alone(section, column):
+                return True
+        return False
+
+    def _columns(self, groups: list[Group], depth: int) -> list[Group]:
+        """Orders groups column by column; falls back to rows where no gutter parts them."""
+        gutters = self._gutters(groups)
+        if not gutters:
+            return self._around_crossing(groups, depth)
+        columns: list[list[Group]] = [[] for _ in range(len(gutters) + 1)]
+        for group in groups:
+            columns[sum(group.box.left >= gutter.right for gutter in gutters)].append(group)
+        if self.right_to_left:
+            columns.reverse()
+        return [group for column in columns for group in self.order(column, depth + 1)]
+
+    def _around_crossing(self, groups: list[Group], depth: int) -> list[Group]:
+        """Takes out the groups that lie across the best gutter and reads the columns above and below them."""
+        best: tuple[float, list[Group], list[Group], list[Group]] | None = None
+        for x in sorted({g.box.right for g in groups}):
+            slack = 0.3 * self.metrics.em
+            left = [g for g in groups if g.box.right <= x + slack]
+            right = [g for g in groups if g.box.left >= x - slack and g not in left]
+            across = [g for g in groups if g not in left and g not in right]
+            if not left or not right or not across:
+                continue
+            worth = min(_height(left), _height(right)) - _height(across)
+            if worth > 2 * self.metrics.line_height and (best is None or worth > best[0]):
+                best = (worth, left, right, across)
+        if best is None:
+            return self._by_rows(groups)
+        _, left, right, across = best
+        sides = [right, left] if self.right_to_left else [left, right]
+        ordered: list[Group] = []
+        rest = [list(side) for side in sides]
+        for spanning in sorted(across, key=lambda g: g.box.top):
+            for k, side in enumerate(rest):
+                above = [g for g in side if g.box.center_y < spanning.box.top]
+                rest[k] = [g for g in side if g not in above]
+                ordered.extend(self.order(above, depth + 1))
+            ordered.append(spanning)
+        for side in rest:
+            ordered.extend(self.order(side, depth + 1))
+        return ordered
+
+
+def _height(groups: Sequence[Group]) -> float:
+    return sum(group.box.height for group in groups)

@@ -1,0 +1,95 @@
+"""All tables of a page: drawn ones, those the layout model proposes, and those only alignment tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pagemill.domain import BoundingBox
+from pagemill.engines.embedded.elements import Line, PageElements, Region, RegionKind
+from pagemill.engines.embedded.structure.joining import Vocabulary
+from pagemill.engines.embedded.structure.metrics import PageMetrics, box_of, visual_rows
+from pagemill.engines.embedded.structure.tables.build import aligned_table, ruled_table, ruling_tolerance
+from pagemill.engines.embedded.structure.tables.detect import find_aligned_tables
+from pagemill.engines.embedded.structure.tables.model import Table
+from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
+
+# Below this score the layout model's tables are more often something else.
+_MIN_SCORE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table and the lines of the page that it took."""
+
+    table: Table
+    lines: tuple[Line, ...]
+
+
+def find_tables(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary) -> list[FoundTable]:
+    """Finds and builds all tables of a page; no line is in two of them."""
+    free = [line for line in page.lines if line.text.strip() and not line.vertical]
+    found: list[FoundTable] = []
+
+    def take(lines: Sequence[Line], table: Table | None) -> None:
+        if table is not None and _is_plausible(table):
+            taken = {id(line) for line in lines}
+            free[:] = [line for line in free if id(line) not in taken]
+            found.append(FoundTable(table, tuple(lines)))
+
+    for grid in find_grids(page.rulings, ruling_tolerance(metrics)):
+        inside = _inside(free, grid.box)
+        if _is_table_grid(grid, inside, metrics):
+            take(inside, ruled_table(inside, grid, page.rulings, metrics, vocabulary))
+    for region in sorted(page.regions, key=lambda region: -region.score):
+        if region.kind is RegionKind.TABLE and region.score >= _MIN_SCORE:
+            inside = _inside(free, region.box)
+            if _is_mostly_free(region, found) and len(inside) >= 4:
+                box = box_of(inside)
+                take(inside, aligned_table(inside, box, page.rulings, metrics, vocabulary))
+    for lines in find_aligned_tables(free, metrics):
+        take(lines, aligned_table(lines, box_of(lines), page.rulings, metrics, vocabulary))
+    return found
+
+
+def _inside(lines: Sequence[Line], box: BoundingBox) -> list[Line]:
+    def belongs(line: Line) -> bool:
+        if line.box.area > 0:
+            return line.box.share_inside(box) > 0.5
+        return box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
+
+    return [line for line in lines if belongs(line)]
+
+
+def _is_mostly_free(region: Region, found: Sequence[FoundTable]) -> bool:
+    return all(
+        region.box.intersection_area(other.table.box) < 0.5 * min(region.box.area, other.table.box.area)
+        for other in found
+    )
+
+
+def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> bool:
+    """Whether a grid is a table: at least two rows and columns of cells with text, none a page of prose."""
+    if len(inside) < 2 or grid.rows < 2:
+        return False
+    cells: dict[tuple[int, int], list[Line]] = {}
+    for (i, j), (high, wide) in grid.spans(ruling_tolerance(metrics)).items():
+        box = BoundingBox(grid.xs[j], grid.ys[i], grid.xs[j + wide], grid.ys[i + high])
+        cells[i, j] = [
+            line
+            for line in inside
+            if box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
+        ]
+    filled = {key: lines for key, lines in cells.items() if lines}
+    if grid.columns >= 2 and len({j for _, j in filled}) < 2:
+        return False
+    if len(filled) < 2 or (grid.columns >= 2 and len({i for i, _ in filled}) < 2):
+        return False
+    longest = max(len(visual_rows(lines)) for lines in filled.values())
+    return longest <= 10 or longest < 0.5 * len(visual_rows(inside))
+
+
+def _is_plausible(table: Table) -> bool:
+    """At least two rows and two columns, with text in several cells."""
+    filled = sum(bool(cell.text) for cell in table.cells)
+    return table.rows >= 2 and table.columns >= 2 and filled >= 3

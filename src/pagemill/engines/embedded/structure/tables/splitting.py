@@ -1,0 +1,69 @@
+"""Splitting lines that recognition ran together across a column boundary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pagemill.domain import BoundingBox
+from pagemill.engines.embedded.elements import Line
+from pagemill.engines.embedded.structure.scripts import text_length
+
+# How far a line must reach over a boundary on both sides to count as crossing it, in em.
+_REACH = 0.8
+# How far from the boundary the nearest space may be estimated to lie, in em.
+_SLACK = 1.2
+
+
+def split_at(row: Sequence[Line], boundaries: Sequence[float], em: float) -> list[Line]:
+    """Splits the lines of a visual row at column boundaries that they cross.
+
+    A line is split at a space that lies near the boundary by its share of the characters. Lines without such a
+    space stay whole: they are headings over several columns, or long words.
+
+    Args:
+        row: Lines that stand side by side.
+        boundaries: x positions in pixels.
+        em: Width of an em in pixels.
+    """
+    pieces = []
+    for line in row:
+        crossed = [x for x in boundaries if line.box.left + _REACH * em < x < line.box.right - _REACH * em]
+        pieces.extend(_split(line, crossed, em))
+    return pieces
+
+
+def _split(line: Line, boundaries: Sequence[float], em: float) -> list[Line]:
+    pieces = []
+    rest = line
+    for x in boundaries:
+        cut = _nearest_space(rest, x, _SLACK * em)
+        if cut is None:
+            continue
+        position, at = cut
+        before = replace(
+            rest,
+            text=rest.text[:position].rstrip(),
+            box=BoundingBox(rest.box.left, rest.box.top, at, rest.box.bottom),
+        )
+        pieces.append(before)
+        rest = replace(
+            rest,
+            text=rest.text[position:].lstrip(),
+            box=BoundingBox(at, rest.box.top, rest.box.right, rest.box.bottom),
+        )
+    return [*pieces, rest]
+
+
+def _nearest_space(line: Line, x: float, slack: float) -> tuple[int, float] | None:
+    """The space in `line` whose estimated position is nearest to `x`: its index and that position."""
+    total = text_length(line.text)
+    if total <= 0:
+        return None
+    spaces = [
+        (match.start(), line.box.left + line.box.width * text_length(line.text[: match.start()]) / total)
+        for match in re.finditer(r"(?<=\S)\s+(?=\S)", line.text)
+    ]
+    best = min(spaces, key=lambda space: abs(space[1] - x), default=None)
+    return best if best is not None and abs(best[1] - x) <= slack else None
