@@ -1,0 +1,1 @@
+"""Measuring: quality against ground truth."""
