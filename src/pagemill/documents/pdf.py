@@ -10,20 +10,18 @@ import ctypes
 import math
 import os
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pypdfium2.raw as pdfium
 from PIL import Image
 
 from pagemill.documents.options import RenderOptions
 from pagemill.documents.passwords import password_encodings
+from pagemill.documents.pdf_types import Handle
 from pagemill.documents.pixels import grey_if_colourless
 from pagemill.documents.reader import Raster, fit
+from pagemill.documents.text_layer import read_text_layer
 from pagemill.domain import Page
 from pagemill.domain.errors import CorruptDocumentError, EncryptedDocumentError, LimitExceededError
-
-Handle: TypeAlias = Any
-"""A pointer that PDFium gave out; its Python bindings are not typed."""
 
 _MIN_SHORT_SIDE = 8
 """A page whose shorter side would have fewer pixels than this is refused: nothing on it could be read."""
@@ -107,7 +105,8 @@ class PdfReader:
             if self._form:
                 pdfium.FORM_OnAfterLoadPage(page, self._form)
             width, height = self._pixels(page, index)
-            return Raster(grey_if_colourless(self._draw(page, width, height)))
+            image = grey_if_colourless(self._draw(page, width, height))
+            return Raster(image, read_text_layer(page, width, height) if text_layer else None)
         finally:
             if self._form:
                 pdfium.FORM_OnBeforeClosePage(page, self._form)
