@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,3 +44,32 @@ def make_pdf() -> Callable[..., Path]:
         return path
 
     return make
+
+
+@pytest.fixture(scope="session")
+def plugin_path() -> Path:
+    """Folder with an installed package that brings engines: put it on the path of a process."""
+    return ROOT / "tests" / "plugins"
+
+
+@pytest.fixture
+def run_cli(plugin_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command line in a process of its own, with the engines of another package installed."""
+
+    def run(
+        *arguments: str | Path, stdin: bytes | None = None, cwd: Path | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "pagemill", *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(plugin_path), "COLUMNS": "160", **env},
+            timeout=240,
+            check=False,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        )
+
+    return run

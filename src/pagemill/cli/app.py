@@ -49,9 +49,6 @@ def main() -> None:
     except PagemillError as error:
         Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False)
         sys.exit(exit_code_of_error(error))
-    except KeyboardInterrupt:
-        Console(stderr=True).print("Stopped. Finished pages are kept: run the same command again to go on.")
-        sys.exit(ExitCode.INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output has gone; Python would complain once more while it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

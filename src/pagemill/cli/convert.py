@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +15,7 @@ import typer
 from rich.console import Console
 
 from pagemill.api import choose_engine, convert_stream
-from pagemill.cli.exit_codes import exit_code_of_results
+from pagemill.cli.exit_codes import ExitCode, exit_code_of_results
 from pagemill.cli.progress import JsonReporter, LiveReporter, PlainReporter, QuietReporter, Reporter
 from pagemill.cli.summary import RunSummary
 from pagemill.conversion import FurniturePolicy, OutputFormat, ReusePolicy
@@ -118,10 +120,24 @@ def convert_command(
     )
     configure_logging(settings.log.level, settings.log.format)
     passwords = _passwords(password, password_file)
-    code = asyncio.run(
-        _run(inputs, None if stdout else output, settings, passwords, quiet=quiet, json_events=json_events)
-    )
-    raise typer.Exit(code)
+    run = _run(inputs, None if stdout else output, settings, passwords, quiet=quiet, json_events=json_events)
+    raise typer.Exit(_run_until_stopped(run))
+
+
+def _run_until_stopped(run: Coroutine[Any, Any, int]) -> int:
+    """Runs to the end, or until Ctrl-C or SIGTERM; what is under way is then put down in good order."""
+
+    async def stoppable() -> int:
+        task = asyncio.current_task()
+        if task is not None and sys.platform != "win32":
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run
+
+    try:
+        return asyncio.run(stoppable())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        Console(stderr=True).print("Stopped. Finished pages are kept: run the same command again to go on.")
+        return ExitCode.INTERRUPTED
 
 
 def _overrides(engine: str | None, log_level: LogLevel | None) -> dict[str, Any]:

@@ -13,6 +13,11 @@ class SamplingParams:
     """How a generating engine samples; other engines ignore it.
 
     The defaults are those of the LightOnOCR-2-1B model card.
+
+    Attributes:
+        temperature: Randomness of sampling; 0 is greedy, which loops more often.
+        top_p: Share of the probability mass that is sampled from.
+        max_tokens: Most tokens of one page; a page that reaches it is cut.
     """
 
     temperature: float = 0.2

@@ -28,15 +28,18 @@ def test_each_page_starts_with_its_marker_blank_and_failed_ones_too() -> None:
 
 
 def test_without_markers_only_failures_are_marked() -> None:
-    pages = [page(0, "One\n"), page(1, "", flags=(PageFlag.BLANK,)), page(2, "Three"), page(3, "", finish_reason=FinishReason.ERROR)]
+    pages = [
+        page(0, "One\n"),
+        page(1, "", flags=(PageFlag.BLANK,)),
+        page(2, "Three"),
+        page(3, "", finish_reason=FinishReason.ERROR),
+    ]
     text = "".join(document_markdown(pages, FurniturePolicy.DROP, page_markers=False))
     assert text == "One\n\nThree\n\n<!-- page 4: failed (error) -->\n"
 
 
 def test_headers_and_footers_are_dropped_commented_or_kept() -> None:
-    result = page(
-        0, "Body\n", blocks=(Block(BlockKind.HEADER, "Head -- 1", BOX), Block(BlockKind.FOOTER, "7", BOX))
-    )
+    result = page(0, "Body\n", blocks=(Block(BlockKind.HEADER, "Head -- 1", BOX), Block(BlockKind.FOOTER, "7", BOX)))
     assert page_markdown(result, FurniturePolicy.DROP) == "Body"
     assert page_markdown(result, FurniturePolicy.KEEP) == "Head -- 1\n\nBody\n\n7"
     assert page_markdown(result, FurniturePolicy.COMMENT) == "<!-- Head - 1 -->\n\nBody\n\n<!-- 7 -->"
