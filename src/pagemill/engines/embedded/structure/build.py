@@ -24,6 +24,10 @@ from pagemill.engines.embedded.structure.tables import find_tables
 from pagemill.engines.embedded.structure.vertical import box_turned_back, is_vertical_page, turned, turned_back
 
 
+# Captions are set in the size of the text or smaller; larger than this, in its size, they are something else.
+_CAPTION_SIZE = 1.25
+
+
 @dataclass(frozen=True, slots=True)
 class Structure:
     """What the structure stage makes of a page.
@@ -80,13 +84,16 @@ def _groups(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary) ->
     figures = find_figures(page, rest, tables, metrics)
     rest = _without(rest, [line for figure in figures for line in figure.lines])
     groups = group_lines(rest, page.regions, metrics)
-    groups = [_settled(group) for group in mark_code(groups)]
+    groups = [_settled(group, metrics) for group in mark_code(groups)]
     groups += [Group(BlockKind.TABLE, found.table.box, found.lines, table=found.table) for found in tables]
     return mark_furniture([*groups, *figures], page.rulings, metrics)
 
 
-def _settled(group: Group) -> Group:
+def _settled(group: Group, metrics: PageMetrics) -> Group:
     """Gives up kinds that the text of a group speaks against, and finds captions by their first word."""
+    if group.kind is BlockKind.CAPTION and not is_caption(group.text):
+        large = min(metrics.relative_size(line) for line in group.lines) > _CAPTION_SIZE
+        return replace(group, kind=BlockKind.TEXT) if large else group
     if group.kind is BlockKind.EQUATION:
         return replace(group, has_picture=True) if is_equation(group) else replace(group, kind=BlockKind.TEXT)
     if group.kind in {BlockKind.TITLE, BlockKind.TEXT} and is_caption(group.text) and len(group.text) < 300:

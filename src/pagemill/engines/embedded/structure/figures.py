@@ -24,8 +24,8 @@ def find_figures(
 ) -> list[Group]:
     """Finds pictures, each with the labels inside it.
 
-    Regions of the layout model and raster images of the PDF count. A region whose lines read as running text is none:
-    its lines stay in the body.
+    Regions of the layout model and raster images of the PDF count. A region whose lines read as running text is none.
+    Only labels go with a picture: lines of several words stay in the body, so that nothing readable is lost.
 
     Args:
         page: The page.
@@ -36,7 +36,7 @@ def find_figures(
     proposals = [
         (region.score, region.box)
         for region in page.regions
-        if region.kind is RegionKind.FIGURE and region.score >= _MIN_SCORE
+        if region.kind is RegionKind.FIGURE and region.score >= _MIN_SCORE and _borders_touched(region.box, metrics) < 3
     ]
     proposals += [(1.0, box) for box in page.images]
     figures: list[Group] = []
@@ -46,8 +46,9 @@ def find_figures(
         if not _is_picture_size(visible, metrics) or _is_taken(visible, figures, tables):
             continue
         inside = [line for line in free if _holds(visible, line)]
-        if _reads_as_text(inside, visible, metrics):
+        if _reads_as_text(inside, visible):
             continue
+        inside = [line for line in inside if not _is_wordy(line)]
         taken = {id(line) for line in inside}
         free = [line for line in free if id(line) not in taken]
         figures.append(Group(BlockKind.FIGURE, visible, tuple(inside), score, has_picture=True))
@@ -60,6 +61,19 @@ def _clipped(box: BoundingBox, metrics: PageMetrics) -> BoundingBox:
         min(max(box.top, 0.0), metrics.height),
         min(max(box.right, 0.0), metrics.width),
         min(max(box.bottom, 0.0), metrics.height),
+    )
+
+
+def _borders_touched(box: BoundingBox, metrics: PageMetrics) -> int:
+    """How many edges of the page a region reaches; the model likes to call empty margins of scans a figure."""
+    slack_x, slack_y = 0.015 * metrics.width, 0.015 * metrics.height
+    return sum(
+        (
+            box.left < slack_x,
+            box.top < slack_y,
+            box.right > metrics.width - slack_x,
+            box.bottom > metrics.height - slack_y,
+        )
     )
 
 
@@ -79,7 +93,7 @@ def _holds(box: BoundingBox, line: Line) -> bool:
     return box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
 
 
-def _reads_as_text(lines: Sequence[Line], box: BoundingBox, metrics: PageMetrics) -> bool:
+def _reads_as_text(lines: Sequence[Line], box: BoundingBox) -> bool:
     """Whether lines are more than labels: several of several words, or most of the region's area."""
     wordy = [line for line in lines if _is_wordy(line)]
     covered = sum(line.box.area for line in lines)

@@ -50,7 +50,7 @@ def mark_furniture(groups: Sequence[Group], rulings: Rulings, metrics: PageMetri
             group = marked[index]
             if body is not None and group.box.overlap_y(body.box) < 0.5 * min(group.box.height, body.box.height):
                 break
-            if group.kind is kind and _at_edge(group, kind, metrics):
+            if group.kind is kind and _at_edge(group, kind, metrics) and not _is_large(group, metrics):
                 continue
             if _is_furniture(group, marked, kind, rulings, metrics):
                 marked[index] = replace(group, kind=kind)
@@ -156,7 +156,7 @@ def _is_misplaced(group: Group, groups: Sequence[Group], metrics: PageMetrics) -
     """Whether the layout model calls something furniture that stands in the body."""
     if group.kind not in {BlockKind.HEADER, BlockKind.FOOTER} or all(line.vertical for line in group.lines):
         return False
-    if not _at_edge(group, group.kind, metrics):
+    if not _at_edge(group, group.kind, metrics) or _is_large(group, metrics):
         return True
     body = [other for other in groups if other.kind not in {BlockKind.HEADER, BlockKind.FOOTER}]
     if not body:

@@ -23,6 +23,8 @@ _CAPTION = re.compile(
     r"[\dIVX一二三四五六七八九十]+",
     re.IGNORECASE,
 )
+# Three letters in a row, or two ideographs: less is a formula, an amount or a label.
+_WORD = re.compile(r"[^\W\d_]{3}|[\u3040-\u9fff]{2}")
 _NO_HEADING_END = (".", ",", ";", "。", "，", "；", "、", "-")
 _MAX_LENGTH = 160.0
 _MAX_ROWS = 4
@@ -88,14 +90,27 @@ def _is_heading(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bo
     small = size < (0.97 if exact else 0.8)
     if small or not _leads_on(groups, index, metrics):
         return False
-    return _is_emphasised(group, metrics) or (bool(_number(text)) and size > 1.06)
+    if _is_emphasised(group, metrics):
+        return True
+    return bool(_number(text)) and (size > 1.06 or (not exact and _is_lone_number(groups, index)))
+
+
+def _is_lone_number(groups: Sequence[Group], index: int) -> bool:
+    """Whether a numbered line is no list item: short, capitalised, and its neighbours are not numbered."""
+    text = groups[index].text.strip()
+    number = _number(text)
+    title = text[number.end() :] if number else text
+    around = [groups[k].text.strip() for k in (index - 1, index + 1) if 0 <= k < len(groups)]
+    single = len(visual_rows(groups[index].lines)) == 1
+    counted = any(_number(other) and _depth(other) == _depth(text) for other in around)
+    return single and not title[:1].islower() and text_length(title) < 60 and not counted
 
 
 def _could_be_heading(group: Group, text: str) -> bool:
     if is_caption(text) or text_length(text) > _MAX_LENGTH or len(visual_rows(group.lines)) > _MAX_ROWS:
         return False
     letters = sum(char.isalpha() for char in text)
-    return letters >= 2 and letters >= 0.4 * len(text.replace(" ", ""))
+    return bool(_WORD.search(text)) and letters >= 0.4 * len(text.replace(" ", ""))
 
 
 def _size(group: Group, metrics: PageMetrics) -> float:

@@ -14,7 +14,7 @@ _BULLETS = "•●▪■◦∙○◆◇▸►‣▶❖✓✔☐☑□➢➤➔�
 _BULLET = re.compile(rf"^([{_BULLETS}])\s*(?=\S|$)|^([-–—*+o])\s+(?=\S)")
 _ORDERED = re.compile(
     r"^(?:"
-    r"(?P<digit>\(?[0-9０-９]{1,3}[.)．）])(?![0-9０-９])|"
+    r"(?P<digit>\(?[0-9０-９]{1,3}(?:[.)．）](?![0-9０-９])|:(?=\s)))|"
     r"(?P<wide>（[0-9０-９]{1,3}）)|"
     r"(?P<roman>\(?[ivxIVX]{1,5}[.)])(?=\s)|"
     r"(?P<letter>\(?[a-zA-Z][.)])(?=\s)|"
@@ -127,7 +127,7 @@ def _content(item: Item) -> str:
 
 
 def _value(kind: str, mark: str) -> int:
-    core = mark.strip("().．）（、 ").translate(_DIGITS)
+    core = mark.strip("().:．）（、 ").translate(_DIGITS)
     if kind in {"digit", "wide"}:
         return int(core)
     if kind == "letter":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pagemill.domain import BlockKind, BoundingBox
 from pagemill.engines.embedded.elements import Line, Region, RegionKind
@@ -55,7 +56,9 @@ def group_lines(lines: Sequence[Line], regions: Sequence[Region], metrics: PageM
     for region, inside in zip(kept, members, strict=True):
         if not inside:
             continue
-        if region.kind in {RegionKind.TEXT, RegionKind.REFERENCE} and _crosses_gutter(inside):
+        if region.kind is RegionKind.TITLE and _crosses_gutter(inside, 1):
+            groups.extend(replace(part, kind=BlockKind.TITLE, score=region.score) for part in _glue(inside, metrics))
+        elif region.kind in {RegionKind.TEXT, RegionKind.REFERENCE} and _crosses_gutter(inside, 2):
             free.extend(inside)
         else:
             groups.append(text_group(tuple(inside), _KINDS[region.kind], region.score))
@@ -88,11 +91,11 @@ def _home(line: Line, regions: Sequence[Region]) -> int | None:
     return min(holding, key=lambda k: regions[k].box.area, default=None)
 
 
-def _crosses_gutter(lines: Sequence[Line]) -> bool:
+def _crosses_gutter(lines: Sequence[Line], least: int) -> bool:
     """Whether most rows consist of several long pieces: columns that were taken for one."""
     rows = visual_rows(lines)
     parted = [row for row in rows if sum(text_length(line.text) > 12 for line in row) > 1]
-    return len(parted) >= 2 and len(parted) >= 0.4 * len(rows)
+    return len(parted) >= least and len(parted) >= 0.4 * len(rows)
 
 
 def _glue(lines: Sequence[Line], metrics: PageMetrics) -> list[Group]:

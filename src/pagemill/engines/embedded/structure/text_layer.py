@@ -68,7 +68,7 @@ def _merge_runs(spans: Sequence[TextSpan]) -> list[_Run]:
     for span in sorted(spans, key=lambda item: (item.box.left, item.box.top)):
         candidates = [run for run in runs if _continues(run, span)]
         if candidates:
-            best = max(candidates, key=lambda run: (span.box.overlap_y(run.main.box), run.right))
+            best = max(candidates, key=lambda run: _closeness(run, span))
             best.spans.append(span)
         else:
             runs.append(_Run([span]))
@@ -89,6 +89,12 @@ def _continues(run: _Run, span: TextSpan) -> bool:
         return shared > 0.5 * smaller and -0.7 * size < gap < _SPLIT_GAP * size
     # Sub- and superscripts cling to their base and reach over its edge.
     return shared > 0.3 * smaller and -0.7 * size < gap < 0.6 * size
+
+
+def _closeness(run: _Run, span: TextSpan) -> float:
+    """How well a span fits a run: the share of its height on the run's line, less the gap in em."""
+    shared = span.box.overlap_y(run.main.box) / max(1.0, min(span.box.height, run.main.box.height))
+    return shared - abs(span.box.left - run.right) / max(1.0, span.font_size)
 
 
 def _drop_caps(spans: Sequence[TextSpan]) -> tuple[list[TextSpan], list[TextSpan]]:
