@@ -23,7 +23,6 @@ from pagemill.engines.embedded.structure.scripts import is_right_to_left
 from pagemill.engines.embedded.structure.tables import find_tables
 from pagemill.engines.embedded.structure.vertical import box_turned_back, is_vertical_page, turned, turned_back
 
-
 # Captions are set in the size of the text or smaller; larger than this, in its size, they are something else.
 _CAPTION_SIZE = 1.25
 

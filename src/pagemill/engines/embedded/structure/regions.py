@@ -52,7 +52,7 @@ def group_lines(lines: Sequence[Line], regions: Sequence[Region], metrics: PageM
             free.append(line)
         else:
             members[home].append(line)
-    groups = []
+    groups: list[Group] = []
     for region, inside in zip(kept, members, strict=True):
         if not inside:
             continue
