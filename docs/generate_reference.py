@@ -147,7 +147,7 @@ def errors_page() -> str:
     lines = [
         "# Errors\n",
         "Every error has a stable code. It stands in the sidecar (`pages[].error.code`), in the events of `--json` and",
-        'in the page markers of the Markdown. `--retry-failed` tries all failed pages again; "may pass" says where that',
+        'in the page markers of the Markdown. `--retry-failed` tries failed pages again; "may pass" says where that',
         "is likely to help without changing anything.\n",
         "| code | meaning | may pass | exit status |",
         "|---|---|---|---|",
