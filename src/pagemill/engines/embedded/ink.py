@@ -1,0 +1,50 @@
+"""Measuring ink: noise, blank pages, what a text layer leaves uncovered."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy import ndimage
+
+from pagemill.engines.embedded.imaging import Sheet
+
+Mask = npt.NDArray[np.bool_]
+
+_FAINTEST = 24.0
+"""Contrast in grey levels below which marks are paper structure; the faintest legible print has about 40."""
+_NOISE_FACTOR = 5.0
+_MIN_SPECK = 8
+"""Marks of fewer pixels are dust. A full stop of 8-point print at 130 dpi has about 6, a comma about 12."""
+_MIN_INK = 40
+"""Pixels of ink that a page must have to be worth reading: half of a lone page number."""
+
+
+def noise_level(sheet: Sheet) -> float:
+    """Standard deviation of the paper's brightness about its local level, in grey levels.
+
+    Taken from the median absolute deviation, so that ink on up to nearly half of the page does not count.
+    """
+    rough = sheet.grey[::3, ::3].astype(np.int16) - sheet.background[::3, ::3]
+    return 1.4826 * float(np.median(np.abs(rough - np.median(rough))))
+
+
+def ink_mask(sheet: Sheet) -> Mask:
+    """Pixels that are clearly darker than the paper, whatever its noise."""
+    result: Mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * noise_level(sheet))
+    return result
+
+
+def is_blank(sheet: Sheet) -> bool:
+    """Whether there is nothing on the page but dust and the shadows of its edges.
+
+    Errs towards False: a page with faint marks is then read, and stays empty if they say nothing.
+    """
+    mask = ink_mask(sheet)
+    if np.count_nonzero(mask) < _MIN_INK:
+        return True
+    labels, count = ndimage.label(mask, structure=np.ones((3, 3)))
+    sizes = np.bincount(labels.ravel(), minlength=count + 1)
+    edges = np.concatenate([labels[:2].ravel(), labels[-2:].ravel(), labels[:, :2].ravel(), labels[:, -2:].ravel()])
+    sizes[np.unique(edges)] = 0
+    sizes[0] = 0
+    return int(sizes[sizes >= _MIN_SPECK].sum()) < _MIN_INK

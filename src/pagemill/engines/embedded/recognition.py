@@ -1,0 +1,115 @@
+"""Reading lines: crops of one height, a CTC recogniser, greedy decoding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import Image
+
+from pagemill.engines.embedded.detection import Quad
+from pagemill.engines.embedded.sessions import FloatArray, Session
+
+HEIGHT = 48
+"""Height in pixels that the model reads."""
+_WIDTH_STEP = 16
+"""Widths are rounded up to a multiple of this, so that the runtime sees few different shapes."""
+_MIN_WIDTH = 48
+_MAX_WIDTH = 3200
+"""Longer lines are read in overlapping pieces: attention costs grow with the square of the width."""
+_STRAIGHT = 0.06
+"""A line that climbs less than this share of its thickness is cut out along the axes, which keeps it sharper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a line says.
+
+    Attributes:
+        text: Its characters.
+        confidence: Mean probability of its characters, 0 to 1; 0 where there are none.
+    """
+
+    text: str
+    confidence: float
+
+
+class Recogniser:
+    """Reads cropped lines.
+
+    Args:
+        session: The recognition model, whose metadata lists the characters.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        # The first class is the CTC blank, the last one the space.
+        self._characters = np.array(["", *session.metadata["character"].split("\n"), " "], dtype=object)
+
+    def read(self, crops: Sequence[Image.Image], check: Callable[[], None] = lambda: None) -> list[Reading]:
+        """Reads each of `crops` (RGB, `HEIGHT` pixels high).
+
+        Args:
+            crops: Lines, as `cut` makes them.
+            check: Called before each line; raises to stop.
+        """
+        readings = []
+        for crop in crops:
+            check()
+            readings.append(self._decode(self._session.run(_tensor(crop))[0][0]))
+        return readings
+
+    def _decode(self, probabilities: FloatArray) -> Reading:
+        """Greedy CTC decoding of `(steps, classes)`: repeats merge, blanks vanish."""
+        best = probabilities.argmax(axis=1)
+        keep = best != 0
+        keep[1:] &= best[1:] != best[:-1]
+        steps = np.nonzero(keep)[0]
+        if len(steps) == 0:
+            return Reading("", 0.0)
+        text = "".join(self._characters[best[steps]])
+        return Reading(text, float(probabilities[steps, best[steps]].mean()))
+
+
+def _tensor(crop: Image.Image) -> FloatArray:
+    """Pixels as the model takes them, `(1, 3, HEIGHT, width)`, -1 to 1, blue first."""
+    pixels = np.asarray(crop)[:, :, ::-1].transpose(2, 0, 1)
+    width = max(_MIN_WIDTH, math.ceil(crop.width / _WIDTH_STEP) * _WIDTH_STEP)
+    tensor = np.zeros((1, 3, HEIGHT, width), dtype=np.float32)
+    tensor[0, :, :, : crop.width] = pixels
+    tensor[0, :, :, : crop.width] /= 127.5
+    tensor[0, :, :, : crop.width] -= 1.0
+    return tensor
+
+
+def cut(image: Image.Image, quad: Quad) -> Image.Image:
+    """Cuts a line out of `image` and scales it to `HEIGHT` pixels; its aspect is kept."""
+    width = max(1, round(HEIGHT * quad.length / max(quad.thickness, 1.0)))
+    low, high = quad.corners.min(axis=0), quad.corners.max(axis=0)
+    climb = abs(quad.corners[1][1] - quad.corners[0][1])
+    if climb <= _STRAIGHT * quad.thickness:
+        box = (
+            max(0.0, low[0]),
+            max(0.0, quad.corners[:2, 1].mean()),
+            min(float(image.width), high[0]),
+            min(float(image.height), quad.corners[2:, 1].mean()),
+        )
+        return image.resize((width, HEIGHT), Image.Resampling.BICUBIC, box=box)
+    return _cut_turned(image, quad, width)
+
+
+def _cut_turned(image: Image.Image, quad: Quad, width: int) -> Image.Image:
+    """As `cut`, for a line that leans."""
+    shrink = max(1, int(quad.thickness / HEIGHT))
+    corners = quad.corners
+    if shrink > 1:  # an affine map alone would skip pixels of tall lines
+        low = np.floor(np.maximum(corners.min(axis=0), 0)).astype(int)
+        high = np.ceil(np.minimum(corners.max(axis=0), image.size)).astype(int)
+        image = image.crop((*low, *high)).reduce(shrink)
+        corners = (corners - low) / shrink
+    along = (corners[1] - corners[0]) / width
+    across = (corners[3] - corners[0]) / HEIGHT
+    matrix = (along[0], across[0], corners[0][0], along[1], across[1], corners[0][1])
+    return image.transform((width, HEIGHT), Image.Transform.AFFINE, matrix, Image.Resampling.BICUBIC, fillcolor="white")
