@@ -11,7 +11,8 @@ from pathlib import Path
 
 from pagemill.conversion.assemble import document_markdown
 from pagemill.conversion.events import DocumentFinished, DocumentStarted, EventHandler, PageFinished, RunStarted
-from pagemill.conversion.export import DocumentRecord, export_document
+from pagemill.conversion.export import DocumentRecord, PageReader, export_document
+from pagemill.conversion.headings import HeadingLevels
 from pagemill.conversion.options import ConversionOptions
 from pagemill.conversion.output_tree import OutputSlot, OutputTree
 from pagemill.conversion.page_store import DirectoryPageStore, DocumentKey, MemoryPageStore, PageStore
@@ -230,15 +231,20 @@ class Converter:
         """What is held of a page until its document is complete; the rest is in the store."""
         return result if self._tree is None else replace(result, blocks=(), figures=())
 
-    def _read_pages(self, opened: _Opened) -> Iterator[PageResult]:
+    def _load_pages(self, opened: _Opened, *, figures: bool) -> Iterator[PageResult]:
         for page in opened.pages:
-            result = self._store.load(opened.key, page.index)
+            result = self._store.load(opened.key, page.index, figures=figures)
             if result is None:
                 raise OutputError(
                     f"The stored result of page {page.index + 1} of {opened.source.name} is gone or damaged.",
                     "Run again: only that page is done anew.",
                 )
             yield result
+
+    def _page_reader(self, opened: _Opened) -> PageReader:
+        """Reads a document's pages from the store, with heading levels that hold over all of them."""
+        levels = HeadingLevels.of(self._load_pages(opened, figures=False))
+        return lambda: (levels.apply(page) for page in self._load_pages(opened, figures=True))
 
     def _result(self, opened: _Opened, pages: list[PageResult], reused: int) -> ConversionResult:
         good = sum(page.ok for page in pages)
@@ -249,7 +255,7 @@ class Converter:
             status = ConversionStatus.FAILURE
         markdown = ""
         if self._keep_pages:
-            pages = list(self._read_pages(opened))
+            pages = list(self._page_reader(opened)())
             markdown = "".join(
                 document_markdown(
                     pages,
@@ -279,13 +285,15 @@ class Converter:
             figure_folder=slot.assets_link,
         )
 
+        read_pages = self._page_reader(opened)
+
         def files() -> Iterator[tuple[str, bytes]]:
             # Pictures first: a document never links to what is not there yet.
-            for page in self._read_pages(opened):
+            for page in read_pages():
                 for figure in page.figures:
                     yield f"{slot.assets}/{figure.name}", figure.data
             for output_format in self._options.formats:
-                content = export_document(output_format, record, lambda: self._read_pages(opened), self._options)
+                content = export_document(output_format, record, read_pages, self._options)
                 yield slot.file(output_format.value), content
 
         return tree.write(slot, files())

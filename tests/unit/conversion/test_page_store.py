@@ -80,7 +80,8 @@ def test_a_claim_dies_with_its_process(tmp_path: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path\n"
         "from pagemill.conversion.page_store import DirectoryPageStore, DocumentKey\n"
-        "with DirectoryPageStore(Path(sys.argv[1])).claim(DocumentKey.of('d' * 64, 'engine', 'options'), 0) as granted:\n"
+        "key = DocumentKey.of('d' * 64, 'engine', 'options')\n"
+        "with DirectoryPageStore(Path(sys.argv[1])).claim(key, 0) as granted:\n"
         "    print(granted, flush=True)\n"
         "    sys.stdin.read()\n"
     )
