@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image, ImageFile, ImageOps
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
 from pagemill.documents.options import RenderOptions
 from pagemill.documents.pixels import to_grey_or_rgb, to_resizable
 from pagemill.documents.reader import Raster, fit
 from pagemill.domain import Page
-from pagemill.domain.errors import CorruptDocumentError, InputError, LimitExceededError
+from pagemill.domain.errors import CorruptDocumentError, InputError, LimitExceededError, UnsupportedFormatError
 
 _PLUGINS = {
     "png": ("PngImagePlugin", "PNG"),
@@ -132,16 +132,13 @@ class ImageReader:
         except Exception as error:
             self.close()
             raise CorruptDocumentError(
-                f"{where} is a damaged {self.format.upper()} image ({error}).", "Export or scan it again."
+                f"{where} is a damaged {self.format.upper()} image{_reason(error)}.", "Export or scan it again."
             ) from error
 
     def _opened(self) -> Image.Image:
         if self._image is None:
             if self.format == "heif":
-                import pillow_heif  # noqa: PLC0415 - 20 ms that only HEIF files should cost
-
-                pillow_heif.register_heif_opener(thumbnails=False)
-                formats = ("HEIF",)
+                formats = (_register_heif(self._name),)
             else:
                 plugin, name = _PLUGINS[self.format]
                 importlib.import_module(f"PIL.{plugin}")
@@ -196,6 +193,23 @@ class ImageReader:
         return pixels.copy() if pixels is image else pixels
 
 
+def _register_heif(name: str) -> str:
+    """Makes Pillow read HEIC and gives its name of the format.
+
+    Raises:
+        UnsupportedFormatError: The optional package for it is not installed.
+    """
+    try:
+        import pi_heif  # noqa: PLC0415 - optional, and loaded for HEIC files only
+    except ImportError as error:
+        raise UnsupportedFormatError(
+            f"{name} is a HEIC image, and the package for those is not installed.",
+            'Run: pip install "pagemill[heic]", or convert the image to JPEG.',
+        ) from error
+    pi_heif.register_heif_opener(thumbnails=False)
+    return "HEIF"
+
+
 def _page(index: int, image: Image.Image) -> Page:
     orientation = _orientation(image)
     width, height = image.size
@@ -207,6 +221,11 @@ def _page(index: int, image: Image.Image) -> Page:
 def _orientation(image: Image.Image) -> int:
     value = image.getexif().get(_ORIENTATION_TAG, 1)
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
+
+
+def _reason(error: Exception) -> str:
+    """What the decoder said; Pillow's message for an unreadable header only repeats the path."""
+    return "" if isinstance(error, UnidentifiedImageError) else f" ({error})"
 
 
 @contextmanager
