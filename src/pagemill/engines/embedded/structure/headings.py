@@ -25,6 +25,7 @@ _CAPTION = re.compile(
 )
 # Three letters in a row, or two ideographs: less is a formula, an amount or a label.
 _WORD = re.compile(r"[^\W\d_]{3}|[\u3040-\u9fff]{2}")
+_BULLET = re.compile(r"^[•●▪■◦∙○◆▸►‣❖✓·・–—-]\s")
 _NO_HEADING_END = (".", ",", ";", "。", "，", "；", "、", "-")
 _MAX_LENGTH = 160.0
 _MAX_ROWS = 4
@@ -86,7 +87,7 @@ def _is_heading(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bo
     if text.endswith(_NO_HEADING_END) or text.endswith((":", "：")):
         return False
     if size > (1.15 if exact else 1.35):
-        return True
+        return not _is_passage(group, text)
     small = size < (0.97 if exact else 0.8)
     if small or not _leads_on(groups, index, metrics):
         return False
@@ -104,6 +105,11 @@ def _is_lone_number(groups: Sequence[Group], index: int) -> bool:
     single = len(visual_rows(groups[index].lines)) == 1
     counted = any(_number(other) and _depth(other) == _depth(text) for other in around)
     return single and not title[:1].islower() and text_length(title) < 60 and not counted
+
+
+def _is_passage(group: Group, text: str) -> bool:
+    """Whether large type is a passage set larger than the rest: several rows, or the middle of a sentence."""
+    return len(visual_rows(group.lines)) > 2 or text[:1].islower() or bool(_BULLET.match(text))
 
 
 def _could_be_heading(group: Group, text: str) -> bool:

@@ -56,6 +56,8 @@ _COMPOUND_FIRST = frozenset(
         "wide",
     ]
 )
+# "light- and heavy-|duty": what follows shares its last part with the suspended word, hyphen included.
+_SHARED_PART = re.compile(r"[^\W\d_][-‐]\s+(?:and|or|und|oder|og|och|en|of)\s+[^\W\d_]+[-‐]$")
 _OPEN_URL = re.compile(r"(?:https?://|www\.)\S*[/\-_?&=.]$", re.IGNORECASE)
 _SOFT_HYPHEN = "\u00ad"
 
@@ -86,7 +88,8 @@ class Vocabulary:
             return first[:-1] + second
         broken = _BROKEN_WORD.search(first)
         if broken:
-            return first + second if self._keeps_hyphen(broken.group(1), second) else self._mend(first, second)
+            keeps = _SHARED_PART.search(first) is not None or self._keeps_hyphen(broken.group(1), second)
+            return first + second if keeps else self._mend(first, second)
         if is_unspaced(first[-1]) or is_unspaced(second[0]) or _OPEN_URL.search(first):
             return first + second
         return f"{first} {second}"

@@ -9,9 +9,16 @@ from dataclasses import dataclass
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line, PageElements
+from pagemill.engines.embedded.structure.scripts import unspaced_share
 
 # Height of a tight box around a line of text in units of its font size, roughly: ascender to descender.
 _HEIGHT_TO_FONT_SIZE = 0.8
+
+
+# Lines of at least this many words are running text rather than cells or labels.
+_PROSE_WORDS = 5
+# A size is running text where it sets this share of what the most common size sets.
+_BODY_SHARE = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class PageMetrics:
         width: Width of the page in pixels.
         height: Height of the page in pixels.
         line_height: Median height of lines in pixels, weighted by their characters.
-        font_size: Most common font size in pixels where a text layer tells it, else 0.
+        font_size: Font size of running text in pixels where a text layer tells it, else 0.
         stroke: Median stroke thickness in pixels where measured, else 0.
         bold_share: Share of the characters that are bold (0 to 1).
     """
@@ -51,10 +58,6 @@ def measure(page: PageElements) -> PageMetrics:
     """Measures the running text of a page; pages without text get sizes that harm nobody."""
     lines = [line for line in page.lines if line.text.strip()]
     heights = [((line.box.width if line.vertical else line.box.height), len(line.text)) for line in lines]
-    sizes: defaultdict[float, int] = defaultdict(int)
-    for line in lines:
-        if line.font_size > 0:
-            sizes[round(line.font_size, 1)] += len(line.text)
     strokes = [(line.stroke, len(line.text)) for line in lines if line.stroke > 0]
     characters = sum(len(line.text) for line in lines)
     bold = sum(len(line.text) for line in lines if line.bold)
@@ -62,10 +65,30 @@ def measure(page: PageElements) -> PageMetrics:
         width=float(max(1, page.width)),
         height=float(max(1, page.height)),
         line_height=max(1.0, _weighted_median(heights) or page.height / 70),
-        font_size=max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0.0,
+        font_size=_body_font_size(lines),
         stroke=_weighted_median(strokes),
         bold_share=bold / characters if characters else 0.0,
     )
+
+
+def _body_font_size(lines: Sequence[Line]) -> float:
+    """Font size of running text: the largest of those that set a good part of the longer lines.
+
+    Notes and tables may hold more characters than the text they belong to, but they are set smaller.
+    """
+    characters: defaultdict[float, int] = defaultdict(int)
+    prose: defaultdict[float, int] = defaultdict(int)
+    for line in lines:
+        if line.font_size > 0:
+            size = round(line.font_size, 1)
+            characters[size] += len(line.text)
+            if len(line.text.split()) >= _PROSE_WORDS or unspaced_share(line.text) > 0.5:
+                prose[size] += len(line.text)
+    counts = prose if sum(prose.values()) > 0.3 * sum(characters.values()) else characters
+    if not counts:
+        return 0.0
+    most = max(counts.values())
+    return max(size for size, count in counts.items() if count > _BODY_SHARE * most)
 
 
 def em_of(line: Line) -> float:

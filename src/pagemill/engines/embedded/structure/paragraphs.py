@@ -111,6 +111,7 @@ class _Shape:
     em: float
     hanging: bool
     mirrored: bool
+    centered: bool
 
     @staticmethod
     def of(rows: Sequence[Row], metrics: PageMetrics, *, right_to_left: bool) -> _Shape:
@@ -123,7 +124,10 @@ class _Shape:
         edges = [right - row.right if right_to_left else row.left - left for row in rows]
         indented = sum(0.7 * em < edge < 6 * em for edge in edges)
         hanging = len(rows) >= 3 and edges[0] < 0.5 * em and indented > 0.55 * len(rows)
-        return _Shape(left, right, pitch, em, hanging, right_to_left)
+        middle = (left + right) / 2
+        on_axis = all(abs((row.left + row.right) / 2 - middle) < 0.6 * em for row in rows)
+        centered = len(rows) > 1 and on_axis and max(row.left for row in rows) - left > em
+        return _Shape(left, right, pitch, em, hanging, right_to_left, centered)
 
     def indent(self, row: Row) -> float:
         return self.right - row.right if self.mirrored else row.left - self.left
@@ -167,6 +171,8 @@ class _Shape:
         word = row.text.split(" ", 1)[0]
         width = row.letter_width * (text_length(row.text[0]) if is_unspaced(row.text[0]) else text_length(word) + 1)
         room = above.left - self.left if self.mirrored else self.right - above.right
+        if self.centered:
+            room = (self.right - self.left) - (above.right - above.left)
         return room > width + 1.2 * self.em
 
 

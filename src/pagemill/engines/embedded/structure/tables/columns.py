@@ -48,9 +48,9 @@ def find_separators(rows: Sequence[Sequence[Line]], em: float) -> list[float]:
     runs = _runs((covered <= allowed) & (between >= needed))
     separators = []
     for start, end in runs:
-        narrowed = _narrow(covered, start, end)
-        if narrowed[1] - narrowed[0] >= _MIN_CORRIDOR * em:
-            separators.append(left + (narrowed[0] + narrowed[1]) / 2)
+        corridor = _clearest(covered[start:end], _MIN_CORRIDOR * em)
+        if corridor is not None:
+            separators.append(left + start + sum(corridor) / 2)
     return _with_content_between(separators, multi)
 
 
@@ -131,12 +131,13 @@ def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _narrow(covered: npt.NDArray[np.int32], start: int, end: int) -> tuple[int, int]:
-    """The widest part of a corridor that is crossed least."""
-    part = covered[start:end]
-    runs = _runs(part == part.min())
-    a, b = max(runs, key=lambda run: run[1] - run[0])
-    return start + a, start + b
+def _clearest(covered: npt.NDArray[np.int32], least: float) -> tuple[int, int] | None:
+    """The part of a corridor that is crossed least among those at least as wide as `least`: start and end."""
+    for level in np.unique(covered):
+        start, end = max(_runs(covered <= level), key=lambda run: run[1] - run[0])
+        if end - start >= least:
+            return start, end
+    return None
 
 
 def _with_content_between(separators: list[float], rows: Sequence[Sequence[Line]]) -> list[float]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line, PageElements, Region, RegionKind
 from pagemill.engines.embedded.structure.joining import Vocabulary
 from pagemill.engines.embedded.structure.metrics import PageMetrics, box_of, visual_rows
-from pagemill.engines.embedded.structure.tables.build import aligned_table, ruled_table, ruling_tolerance
+from pagemill.engines.embedded.structure.tables.aligned import aligned_table
+from pagemill.engines.embedded.structure.tables.cells import ruling_tolerance
 from pagemill.engines.embedded.structure.tables.detect import find_aligned_tables
 from pagemill.engines.embedded.structure.tables.model import Table
+from pagemill.engines.embedded.structure.tables.refine import refined
+from pagemill.engines.embedded.structure.tables.ruled import ruled_table
 from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
 
 # Below this score the layout model's tables are more often something else.
 _MIN_SCORE = 0.5
+
+
+# From this many characters on, a last row over all columns is no total but notes on the table.
+_NOTE_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,10 @@ def find_tables(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary
 
     for grid in find_grids(page.rulings, ruling_tolerance(metrics)):
         inside = _inside(free, grid.box)
-        if _is_table_grid(grid, inside, metrics):
-            take(inside, ruled_table(inside, grid, page.rulings, metrics, vocabulary))
+        if not _is_drawing(grid, page) and _is_table_grid(grid, inside, metrics):
+            core = _without_title_and_notes(grid, inside, metrics)
+            inside = _inside(inside, core.box)
+            take(inside, ruled_table(inside, core, metrics, vocabulary))
     for region in sorted(page.regions, key=lambda region: -region.score):
         if region.kind is RegionKind.TABLE and region.score >= _MIN_SCORE:
             inside = _inside(free, region.box)
@@ -68,9 +77,33 @@ def _is_mostly_free(region: Region, found: Sequence[FoundTable]) -> bool:
     )
 
 
+def _is_drawing(grid: Grid, page: PageElements) -> bool:
+    """Whether the layout model sees a figure where a grid is, and no table: boxes of a diagram."""
+
+    def best(kind: RegionKind) -> float:
+        scores = [r.score for r in page.regions if r.kind is kind and grid.box.share_inside(r.box) > 0.6]
+        return max(scores, default=0.0)
+
+    return best(RegionKind.FIGURE) > max(0.5, best(RegionKind.TABLE))
+
+
+def _without_title_and_notes(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> Grid:
+    """Cuts off a first row that is only a title over all columns, and a last one that holds only notes."""
+    while grid.rows > 2 and grid.spans(ruling_tolerance(metrics)).get((0, 0)) == (1, grid.columns):
+        grid = replace(grid, ys=grid.ys[1:])
+    last = _inside(inside, BoundingBox(grid.xs[0], grid.ys[-2], grid.xs[-1], grid.ys[-1]))
+    whole = grid.spans(ruling_tolerance(metrics)).get((grid.rows - 1, 0)) == (1, grid.columns)
+    if grid.rows > 2 and whole and sum(len(line.text) for line in last) >= _NOTE_LENGTH:
+        grid = replace(grid, ys=grid.ys[:-1])
+    return grid
+
+
 def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> bool:
     """Whether a grid is a table: at least two rows and columns of cells with text, none a page of prose."""
-    if len(inside) < 2 or grid.rows < 2:
+    if len(inside) < 2:
+        return False
+    grid = refined(grid, inside, metrics)
+    if grid.rows < 2 or grid.columns < 2:
         return False
     cells: dict[tuple[int, int], list[Line]] = {}
     for (i, j), (high, wide) in grid.spans(ruling_tolerance(metrics)).items():
@@ -81,9 +114,7 @@ def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> 
             if box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
         ]
     filled = {key: lines for key, lines in cells.items() if lines}
-    if grid.columns >= 2 and len({j for _, j in filled}) < 2:
-        return False
-    if len(filled) < 2 or (grid.columns >= 2 and len({i for i, _ in filled}) < 2):
+    if len({j for _, j in filled}) < 2 or len({i for i, _ in filled}) < 2:
         return False
     longest = max(len(visual_rows(lines)) for lines in filled.values())
     return longest <= 10 or longest < 0.5 * len(visual_rows(inside))

@@ -11,7 +11,7 @@ from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.structure.markdown import escape_cell
 
 _NUMBER = re.compile(
-    r"^[(\[<>≤≥~±+\-–−]*\s*(?:[$€£¥]|[A-Z]{3}|US\$)?\s*[+\-–−]?\d[\d\s.,'’:/]*"
+    r"^[(\[<>≤≥~±+\-–−]*\s*(?:[$€£¥]|[A-Z]{3}|US\$)?\s*[+\-–−]?\d[\d\s.,'’:/–-]*"
     r"(?:\s*(?:%|‰|€|\$|£|¥|[A-Z]{3}|[A-Za-z°µ]{1,3}))?[)\]*†‡]*$"
 )
 _EMPTY_MARKS = frozenset({"-", "–", "—", "n/a", "N/A", "."})

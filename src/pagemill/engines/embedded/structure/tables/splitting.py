@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line
 from pagemill.engines.embedded.structure.scripts import text_length
+from pagemill.engines.embedded.structure.tables.model import is_numeric
 
 # How far a line must reach over a boundary on both sides to count as crossing it, in em.
-_REACH = 0.8
+_REACH = 0.5
 # How far from the boundary the nearest space may be estimated to lie, in em.
 _SLACK = 1.2
 
@@ -32,6 +34,33 @@ def split_at(row: Sequence[Line], boundaries: Sequence[float], em: float) -> lis
         crossed = [x for x in boundaries if line.box.left + _REACH * em < x < line.box.right - _REACH * em]
         pieces.extend(_split(line, crossed, em))
     return pieces
+
+
+def split_numbers(row: Sequence[Line], boundaries: Sequence[float], em: float) -> list[Line]:
+    """Splits lines that are numbers of several columns, run together because their gaps are narrow.
+
+    Other lines that cross a boundary stay whole: they may be headings over several columns. The first piece may be
+    the row's label.
+    """
+    result = []
+    for line in row:
+        pieces = _one_token_each(line, boundaries, em) or split_at([line], boundaries, em)
+        numbers = len(pieces) > 1 and all(is_numeric(piece.text) for piece in pieces[1:])
+        result.extend(pieces if numbers else [line])
+    return result
+
+
+def _one_token_each(line: Line, boundaries: Sequence[float], em: float) -> list[Line]:
+    """Gives each column that a line covers one of its words, where these are as many; nothing otherwise."""
+    inner = [x for x in boundaries if line.box.left + _REACH * em < x < line.box.right - _REACH * em]
+    tokens = line.text.split()
+    if not inner or len(tokens) != len(inner) + 1 or not all(map(is_numeric, tokens)):
+        return []
+    edges = [line.box.left, *inner, line.box.right]
+    return [
+        replace(line, text=token, box=BoundingBox(left, line.box.top, right, line.box.bottom))
+        for token, (left, right) in zip(tokens, pairwise(edges), strict=True)
+    ]
 
 
 def _split(line: Line, boundaries: Sequence[float], em: float) -> list[Line]:
