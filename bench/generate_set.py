@@ -13,6 +13,8 @@ page `lang`, `text`, `headings` ([level, text]) and, where they apply, `lists`, 
     scan_  the same as poor scans
     s_     clean pages with structure, and a few damaged or turned ones
     h_     the hold-out: the same structure and new pages as scans, with other seeds
+    b_     the blind test, clean: layouts that were not known while the embedded engine was made
+    bs_    the same as scans
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from typing import Any
 
 import numpy as np
 import pypdfium2 as pdfium
-from generated import holdout, structure
+from generated import blind, holdout, structure
 from generated.page import PageBuilder
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
 from weasyprint import HTML
@@ -194,12 +196,22 @@ def write_holdout(writer: SetWriter, clean: dict[str, Image.Image]) -> None:
         writer.scan(f"h_{name}", clean[name], damage, truth_of)
 
 
+def write_blind(writer: SetWriter) -> None:
+    """The blind test, clean and scanned."""
+    for index, make in enumerate(blind.BLIND_PAGES):
+        page = make()
+        image = writer.clean(f"b_{page.name}", page)
+        skew = (-1.4, 0.9, 0.3, -0.6, 1.2, -0.4, 0.7, -1.0)[index]
+        writer.scan(f"bs_{page.name}", image, Damage(701 + index, skew=skew), f"b_{page.name}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for the pages and gt.json")
     writer = SetWriter(parser.parse_args().out)
     write_languages(writer)
     write_holdout(writer, write_structure(writer))
+    write_blind(writer)
     truth = json.dumps(writer.truth, ensure_ascii=False, indent=1)
     (writer.folder / "gt.json").write_text(truth + "\n", "utf-8")
     print(f"{len(writer.truth)} pages in {writer.folder}")

@@ -19,7 +19,14 @@ from pagemill.bench.quality.text import normalise, plain_text
 from pagemill.domain.errors import SourceNotFoundError
 
 _IMAGE_SUFFIXES = (".jpg", ".png")
-_GENERATED_CATEGORIES = {"lang": "prose, clean", "scan": "prose, scan", "s": "structure", "h": "hold-out scans"}
+_GENERATED_CATEGORIES = {
+    "lang": "prose, clean",
+    "scan": "prose, scan",
+    "s": "structure",
+    "h": "hold-out scans",
+    "b": "blind, clean",
+    "bs": "blind, scans",
+}
 
 
 class TextOrigin(str, Enum):
