@@ -84,7 +84,8 @@ def _is_heading(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bo
     exact = all(line.font_size > 0 for line in group.lines)
     if group.kind is BlockKind.TITLE:
         return not exact or size > 1.04 or _is_emphasised(group, metrics) or group.score > 0.7 or bool(_number(text))
-    if text.endswith(_NO_HEADING_END) or text.endswith((":", "：")):
+    slogan = text.count(" ") < 3 and size > 1.3 and text.endswith(".")
+    if (text.endswith(_NO_HEADING_END) and not slogan) or text.endswith((":", "：")):
         return False
     if size > (1.15 if exact else 1.35):
         return not _is_passage(group, text)

@@ -16,7 +16,12 @@ from pagemill.engines.embedded.structure.scripts import (
     is_unspaced,
     starts_like_continuation,
     text_length,
+    unspaced_share,
 )
+
+# Addresses and the like: at most so many rows, of at most so many Latin letter widths.
+_MAX_ADDRESS_ROWS = 9
+_MAX_ADDRESS_LENGTH = 48.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,7 @@ class _Shape:
     hanging: bool
     mirrored: bool
     centered: bool
+    broken: bool
 
     @staticmethod
     def of(rows: Sequence[Row], metrics: PageMetrics, *, right_to_left: bool) -> _Shape:
@@ -127,7 +133,7 @@ class _Shape:
         middle = (left + right) / 2
         on_axis = all(abs((row.left + row.right) / 2 - middle) < 0.6 * em for row in rows)
         centered = len(rows) > 1 and on_axis and max(row.left for row in rows) - left > em
-        return _Shape(left, right, pitch, em, hanging, right_to_left, centered)
+        return _Shape(left, right, pitch, em, hanging, right_to_left, centered, _is_line_by_line(rows))
 
     def indent(self, row: Row) -> float:
         return self.right - row.right if self.mirrored else row.left - self.left
@@ -168,12 +174,25 @@ class _Shape:
 
     def _ended_early(self, above: Row, row: Row) -> bool:
         """Whether the first word of `row` would have fitted behind `above`."""
+        if self.broken:
+            return True
         word = row.text.split(" ", 1)[0]
         width = row.letter_width * (text_length(row.text[0]) if is_unspaced(row.text[0]) else text_length(word) + 1)
         room = above.left - self.left if self.mirrored else self.right - above.right
         if self.centered:
             room = (self.right - self.left) - (above.right - above.left)
         return room > width + 1.2 * self.em
+
+
+def _is_line_by_line(rows: Sequence[Row]) -> bool:
+    """Whether rows end where their author wanted: few, uneven, none goes on in the middle of a sentence."""
+    if not 2 <= len(rows) <= _MAX_ADDRESS_ROWS or any(starts_like_continuation(row.text) for row in rows[1:]):
+        return False
+    if any(row.text.rstrip().endswith(("-", ",")) or unspaced_share(row.text) > 0.3 for row in rows[:-1]):
+        return False
+    widest = max(row.right - row.left for row in rows)
+    fill = statistics.mean(row.right - row.left for row in rows[:-1]) / max(1.0, widest)
+    return fill < 0.92 and all(text_length(row.text) < _MAX_ADDRESS_LENGTH for row in rows)
 
 
 def _row(lines: Sequence[Line], *, right_to_left: bool) -> Row:
@@ -216,6 +235,8 @@ def _list_markers(rows: Sequence[Row], shape: _Shape, metrics: PageMetrics) -> l
 def _starts_item(position: int, marker: Marker, rows: Sequence[Row], shape: _Shape, sequences: set[str]) -> bool:
     row = rows[position]
     if marker.kind.startswith("bullet"):
+        if marker.text == "*" and sum(row.text.startswith("* ") for row in rows) < 2:
+            return False
         if marker.text in "-–—*o·":
             return bool(marker.rest) and _stands_apart(position, rows, shape)
         return True

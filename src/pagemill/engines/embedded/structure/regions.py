@@ -26,6 +26,8 @@ _KINDS = {
 }
 _MIN_SCORES = {RegionKind.TEXT: 0.4, RegionKind.TITLE: 0.45, RegionKind.REFERENCE: 0.4}
 _MIN_SCORE = 0.5
+# How far a value stands from its label at most, in em.
+_PAIR_GAP = 8.0
 # Regions of the same kind that share this much of the smaller one are proposals for the same thing.
 _SAME = 0.6
 
@@ -62,7 +64,7 @@ def group_lines(lines: Sequence[Line], regions: Sequence[Region], metrics: PageM
             free.extend(inside)
         else:
             groups.append(text_group(tuple(inside), _KINDS[region.kind], region.score))
-    groups.extend(_glue(free, metrics))
+    groups.extend(_paired(_glue(free, metrics), metrics))
     groups = _adopt_markers(groups, metrics)
     return [part for group in groups for part in _parted_by_style(group, metrics)]
 
@@ -157,6 +159,39 @@ def _style_line(row: Sequence[Line]) -> Line:
 
 def _all_bold(row: Sequence[Line]) -> bool:
     return all(line.bold for line in row)
+
+
+def _paired(groups: Sequence[Group], metrics: PageMetrics) -> list[Group]:
+    """Joins a few labels with their values beside them, row by row."""
+    result = list(groups)
+    for labels in groups:
+        if labels not in result or not _are_labels(labels):
+            continue
+        values = [other for other in result if other is not labels and _names(labels, other, metrics)]
+        nearest = min(values, key=lambda other: other.box.left, default=None)
+        if nearest is not None:
+            result = [other for other in result if other is not labels and other is not nearest]
+            result.append(text_group((*labels.lines, *nearest.lines)))
+    return result
+
+
+def _are_labels(group: Group) -> bool:
+    return len(visual_rows(group.lines)) <= 4 and all(
+        text_length(line.text) <= 24 and not any(char.isdigit() for char in line.text) for line in group.lines
+    )
+
+
+def _names(labels: Group, values: Group, metrics: PageMetrics) -> bool:
+    """Whether each row of `values` stands right of one row of `labels`, and none is left over."""
+    if not 0 < values.box.left - labels.box.right < _PAIR_GAP * metrics.em:
+        return False
+    left, right = visual_rows(labels.lines), visual_rows(values.lines)
+    if len(left) != len(right) or any(text_length(line.text) > 40 for line in values.lines):
+        return False
+    return all(
+        a[0].box.overlap_y(b[0].box) > 0.6 * min(a[0].box.height, b[0].box.height)
+        for a, b in zip(left, right, strict=True)
+    )
 
 
 def _adopt_markers(groups: Sequence[Group], metrics: PageMetrics) -> list[Group]:

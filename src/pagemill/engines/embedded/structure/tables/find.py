@@ -9,10 +9,11 @@ from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line, PageElements, Region, RegionKind
 from pagemill.engines.embedded.structure.joining import Vocabulary
 from pagemill.engines.embedded.structure.metrics import PageMetrics, box_of, visual_rows
+from pagemill.engines.embedded.structure.scripts import text_length
 from pagemill.engines.embedded.structure.tables.aligned import aligned_table
 from pagemill.engines.embedded.structure.tables.cells import ruling_tolerance
 from pagemill.engines.embedded.structure.tables.detect import find_aligned_tables
-from pagemill.engines.embedded.structure.tables.model import Table
+from pagemill.engines.embedded.structure.tables.model import Table, is_numeric
 from pagemill.engines.embedded.structure.tables.refine import refined
 from pagemill.engines.embedded.structure.tables.ruled import ruled_table
 from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
@@ -21,6 +22,12 @@ from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
 _MIN_SCORE = 0.5
 
 
+# A table over more than this share of the page wants a score of at least _SURE.
+_MAX_SHARE, _SURE = 0.6, 0.85
+# Figures of this score hold no tables.
+_SURE_FIGURE = 0.7
+# Longer lines beside a table are text, not cells; in Latin letter widths.
+_CELL_LENGTH = 25
 # From this many characters on, a last row over all columns is no total but notes on the table.
 _NOTE_LENGTH = 60
 
@@ -51,14 +58,34 @@ def find_tables(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary
             inside = _inside(inside, core.box)
             take(inside, ruled_table(inside, core, metrics, vocabulary))
     for region in sorted(page.regions, key=lambda region: -region.score):
-        if region.kind is RegionKind.TABLE and region.score >= _MIN_SCORE:
-            inside = _inside(free, region.box)
+        if region.kind is RegionKind.TABLE and region.score >= _MIN_SCORE and not _is_whole_page(region, metrics):
+            inside = _with_outer_cells(_inside(free, region.box), free, metrics)
             if _is_mostly_free(region, found) and len(inside) >= 4:
                 box = box_of(inside)
                 take(inside, aligned_table(inside, box, page.rulings, metrics, vocabulary))
     for lines in find_aligned_tables(free, metrics):
-        take(lines, aligned_table(lines, box_of(lines), page.rulings, metrics, vocabulary))
+        box = box_of(lines)
+        table = aligned_table(lines, box, page.rulings, metrics, vocabulary)
+        if table is not None and (not _is_in_figure(box, page) or _is_dense(table)):
+            take(lines, table)
     return found
+
+
+def _is_in_figure(box: BoundingBox, page: PageElements) -> bool:
+    """Whether the layout model is sure of a figure there; it is also sure of some tables without rulings."""
+    return any(
+        region.kind is RegionKind.FIGURE and region.score >= _SURE_FIGURE and box.share_inside(region.box) > 0.6
+        for region in page.regions
+    )
+
+
+def _is_dense(table: Table) -> bool:
+    """Whether nearly every place is filled and a column holds numbers: a table, not the labels of a chart."""
+    filled = sum(bool(cell.text) for cell in table.cells)
+    numbers = any(
+        sum(is_numeric(row[column]) for row in table.matrix()) >= 0.6 * table.rows for column in range(table.columns)
+    )
+    return numbers and filled >= 0.75 * len(table.cells)
 
 
 def _inside(lines: Sequence[Line], box: BoundingBox) -> list[Line]:
@@ -68,6 +95,36 @@ def _inside(lines: Sequence[Line], box: BoundingBox) -> list[Line]:
         return box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
 
     return [line for line in lines if belongs(line)]
+
+
+def _is_whole_page(region: Region, metrics: PageMetrics) -> bool:
+    """Whether a region is so large that its score says little: letters and invoices taken for one table."""
+    return region.box.area > _MAX_SHARE * metrics.width * metrics.height and region.score < _SURE
+
+
+def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: PageMetrics) -> list[Line]:
+    """Adds columns that the region of a table misses: short lines beside most of its rows."""
+    if not inside:
+        return []
+    box = box_of(inside)
+    result = list(inside)
+    known = {id(line) for line in inside}
+    beside = [
+        line
+        for line in free
+        if id(line) not in known
+        and text_length(line.text) < _CELL_LENGTH
+        and any(line.box.overlap_y(other.box) > 0.5 * min(line.box.height, other.box.height) for other in inside)
+    ]
+    rows = len(visual_rows(inside))
+    for side in (
+        [line for line in beside if line.box.right <= box.left + metrics.em],
+        [line for line in beside if line.box.left >= box.right - metrics.em],
+    ):
+        distance = min((max(box.left - line.box.right, line.box.left - box.right) for line in side), default=0.0)
+        if len(side) >= 0.5 * rows and distance < 6 * metrics.em:
+            result.extend(side)
+    return result
 
 
 def _is_mostly_free(region: Region, found: Sequence[FoundTable]) -> bool:
