@@ -129,20 +129,22 @@ class PdfReader:
         return pixels
 
     def _draw(self, page: Handle, width: int, height: int) -> Image.Image:
-        stride = width * 3
+        stride = width * 4
         pixels = bytearray(stride * height)
         buffer = (ctypes.c_ubyte * len(pixels)).from_buffer(pixels)
-        bitmap = pdfium.FPDFBitmap_CreateEx(width, height, pdfium.FPDFBitmap_BGR, buffer, stride)
+        bitmap = pdfium.FPDFBitmap_CreateEx(width, height, pdfium.FPDFBitmap_BGRx, buffer, stride)
         if not bitmap:
             raise MemoryError
+        flags = pdfium.FPDF_ANNOT | pdfium.FPDF_REVERSE_BYTE_ORDER
         try:
             pdfium.FPDFBitmap_FillRect(bitmap, 0, 0, width, height, 0xFFFFFFFF)
-            pdfium.FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, pdfium.FPDF_ANNOT)
+            pdfium.FPDF_RenderPageBitmap(bitmap, page, 0, 0, width, height, 0, flags)
             if self._form:
-                pdfium.FPDF_FFLDraw(self._form, bitmap, page, 0, 0, width, height, 0, pdfium.FPDF_ANNOT)
+                pdfium.FPDF_FFLDraw(self._form, bitmap, page, 0, 0, width, height, 0, flags)
         finally:
             pdfium.FPDFBitmap_Destroy(bitmap)
-        return Image.frombuffer("RGB", (width, height), pixels, "raw", "BGR", stride, 1)
+        # RGBX is the one layout that Pillow takes over without copying.
+        return Image.frombuffer("RGBX", (width, height), pixels, "raw", "RGBX", stride, 1)
 
 
 def _load(path: Path, name: str, passwords: tuple[str, ...]) -> Handle:

@@ -39,12 +39,12 @@ def to_grey_or_rgb(image: Image.Image) -> Image.Image:
 
 
 def grey_if_colourless(image: Image.Image) -> Image.Image:
-    """The same pixels as `L` where red, green and blue are equal everywhere; else the RGB image itself."""
+    """The pixels of an `RGB` or `RGBX` image as `L` where red, green and blue are equal everywhere, else as `RGB`."""
     red = image.getchannel(0)
     plane = red.tobytes()
     if plane == image.getchannel(1).tobytes() and plane == image.getchannel(2).tobytes():
         return red
-    return image
+    return image if image.mode == "RGB" else image.convert("RGB")
 
 
 def _deep_to_grey(image: Image.Image) -> Image.Image:
