@@ -18,7 +18,7 @@ from pagemill.engines.embedded.structure.tables.header import (
 )
 from pagemill.engines.embedded.structure.tables.model import Cell, Table
 from pagemill.engines.embedded.structure.tables.rows import VisualRow, group_rows
-from pagemill.engines.embedded.structure.tables.splitting import split_at, split_numbers
+from pagemill.engines.embedded.structure.tables.splitting import split_amounts, split_at, split_numbers
 
 
 def aligned_table(
@@ -40,7 +40,7 @@ def aligned_table(
     Returns:
         The table, or None where the lines form a single column.
     """
-    rows = visual_rows(lines)
+    rows = visual_rows(split_amounts(lines))
     drawn = _drawn_separators(rulings, box, metrics)
     separators = sorted({*drawn, *_new_separators(find_separators(rows, metrics.em), drawn, metrics.em)})
     if not separators:

@@ -14,6 +14,8 @@ from pagemill.engines.embedded.elements import Line
 
 # Width of the white corridor between two columns, in em.
 _MIN_CORRIDOR = 0.45
+# Rim that text detectors leave around a line, in line heights.
+_RIM = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +112,20 @@ def _profiles(
     covered = np.zeros(width + 1, np.int32)
     between = np.zeros(width + 1, np.int32)
     for row in rows:
-        for line in row:
-            covered[int(line.box.left - left)] += 1
-            covered[min(width, int(line.box.right - left) + 1)] -= 1
-        for a, b in itertools.pairwise(row):
-            if b.box.left > a.box.right:
-                between[int(a.box.right - left)] += 1
-                between[min(width, int(b.box.left - left) + 1)] -= 1
+        ends = [(line.box.left + _margin(line) - left, line.box.right - _margin(line) - left) for line in row]
+        for start, end in ends:
+            covered[int(start)] += 1
+            covered[min(width, int(end) + 1)] -= 1
+        for (_, end), (start, _) in itertools.pairwise(ends):
+            if start > end:
+                between[int(end)] += 1
+                between[min(width, int(start) + 1)] -= 1
     return np.cumsum(covered)[:width].astype(np.int32), np.cumsum(between)[:width].astype(np.int32)
+
+
+def _margin(line: Line) -> float:
+    """How much wider a box is than its text on either side: detectors leave a rim, text layers do not."""
+    return 0.0 if line.from_text_layer else min(_RIM * line.box.height, 0.2 * line.box.width)
 
 
 def _allowed_crossings(rows: int) -> int:

@@ -17,6 +17,7 @@ from pagemill.engines.embedded.structure.tables.model import Table, is_numeric
 from pagemill.engines.embedded.structure.tables.refine import refined
 from pagemill.engines.embedded.structure.tables.ruled import ruled_table
 from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
+from pagemill.engines.embedded.structure.tables.splitting import split_amounts
 
 # Below this score the layout model's tables are more often something else.
 _MIN_SCORE = 0.5
@@ -159,7 +160,7 @@ def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> 
     """Whether a grid is a table: at least two rows and columns of cells with text, none a page of prose."""
     if len(inside) < 2:
         return False
-    grid = refined(grid, inside, metrics)
+    grid = refined(grid, split_amounts(inside), metrics)
     if grid.rows < 2 or grid.columns < 2:
         return False
     cells: dict[tuple[int, int], list[Line]] = {}

@@ -92,7 +92,7 @@ def _stretches(
 
 def _has_columns(rows: Sequence[Sequence[Line]], metrics: PageMetrics) -> bool:
     """Whether lines stand side by side in most rows."""
-    parted = [row for row in rows if any(b.box.left - a.box.right > 0.8 * metrics.em for a, b in pairwise(row))]
+    parted = [row for row in rows if any(b.box.left - a.box.right > 0.4 * metrics.em for a, b in pairwise(row))]
     return len(parted) >= 3 and len(parted) >= 0.5 * len(rows)
 
 

@@ -92,7 +92,8 @@ def _continues(group: Sequence[VisualRow], row: VisualRow, columns: int, line_he
     last = group[-1]
     gap = row.top - last.bottom
     filled = frozenset(k for item in group for k in item.filled)
-    if gap < -0.25 * line_height:
+    # Boxes of dense rows overlap a little; what is centred beside several lines stands between their middles.
+    if row.center - last.center < 0.6 * line_height and gap < 0:
         return True
     if gap > 1.0 * line_height or not row.filled or len(row.filled) >= columns:
         return False

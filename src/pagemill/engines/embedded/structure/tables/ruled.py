@@ -11,7 +11,7 @@ from pagemill.engines.embedded.structure.tables.cells import cell_text, ruling_t
 from pagemill.engines.embedded.structure.tables.model import Cell, Table
 from pagemill.engines.embedded.structure.tables.refine import grid_index, refined
 from pagemill.engines.embedded.structure.tables.rulings import Grid
-from pagemill.engines.embedded.structure.tables.splitting import split_at
+from pagemill.engines.embedded.structure.tables.splitting import split_amounts, split_at
 
 
 def ruled_table(lines: Sequence[Line], grid: Grid, metrics: PageMetrics, vocabulary: Vocabulary) -> Table:
@@ -20,6 +20,7 @@ def ruled_table(lines: Sequence[Line], grid: Grid, metrics: PageMetrics, vocabul
     Where cells hold columns that are told by alignment only, or a band between two rulings holds several rows, the
     grid is refined by alignment.
     """
+    lines = split_amounts(lines)
     grid = refined(grid, lines, metrics)
     spans = grid.spans(ruling_tolerance(metrics))
     owner = {(i + a, j + b): (i, j) for (i, j), (high, wide) in spans.items() for a in range(high) for b in range(wide)}

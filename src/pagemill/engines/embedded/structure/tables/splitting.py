@@ -9,13 +9,42 @@ from itertools import pairwise
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line
+from pagemill.engines.embedded.structure.metrics import em_of
 from pagemill.engines.embedded.structure.scripts import text_length
 from pagemill.engines.embedded.structure.tables.model import is_numeric
 
+# A number with separators or at least four digits, or a range of years.
+_AMOUNT = re.compile(r"^[(*+\-–−$€£¥]*(?:\d{1,3}(?:[.,]\d{3})+(?:[.,]\d+)?|\d+[.,]\d+|\d{4,}|\d{4}[-–]\d{2,4})[%)*†]*$")
+# Width of a digit in em, in most fonts.
+_DIGIT_WIDTH = 0.56
 # How far a line must reach over a boundary on both sides to count as crossing it, in em.
 _REACH = 0.5
 # How far from the boundary the nearest space may be estimated to lie, in em.
 _SLACK = 1.2
+
+
+def split_amounts(lines: Sequence[Line]) -> list[Line]:
+    """Splits lines inside a table that are nothing but several amounts, each for a column of its own.
+
+    Only tokens that are complete in themselves count, so that `1 234 567` stays one number.
+    """
+    return [piece for line in lines for piece in _amounts(line)]
+
+
+def _amounts(line: Line) -> list[Line]:
+    tokens = line.text.split()
+    if len(tokens) < 2 or not all(map(_AMOUNT.match, tokens)):
+        return [line]
+    # Runs of spaces were collapsed to one: digits tell their width, and what is left is shared by the gaps.
+    letters = sum(len(token) for token in tokens)
+    unit = min(line.box.width / (letters + len(tokens) - 1), _DIGIT_WIDTH * em_of(line))
+    gap = (line.box.width - letters * unit) / (len(tokens) - 1)
+    pieces, left = [], line.box.left
+    for token in tokens:
+        right = left + len(token) * unit
+        pieces.append(replace(line, text=token, box=BoundingBox(left, line.box.top, right, line.box.bottom)))
+        left = right + gap
+    return pieces
 
 
 def split_at(row: Sequence[Line], boundaries: Sequence[float], em: float) -> list[Line]:
