@@ -38,7 +38,7 @@ def find_figures(
         for region in page.regions
         if region.kind is RegionKind.FIGURE and region.score >= _MIN_SCORE and _borders_touched(region.box, metrics) < 3
     ]
-    proposals += [(1.0, box) for box in page.images]
+    proposals += [(1.0, box) for box in _joined(page.images, metrics)]
     figures: list[Group] = []
     free = list(lines)
     for score, box in sorted(proposals, key=lambda item: -item[1].area):
@@ -53,6 +53,22 @@ def find_figures(
         free = [line for line in free if id(line) not in taken]
         figures.append(Group(BlockKind.FIGURE, visible, tuple(inside), score, has_picture=True))
     return figures
+
+
+def _joined(images: Sequence[BoundingBox], metrics: PageMetrics) -> list[BoundingBox]:
+    """Joins raster images that overlap or nearly touch: tiles and parts of one picture."""
+    reach = 0.5 * metrics.em
+    pending, joined = [_clipped(box, metrics) for box in images], list[BoundingBox]()
+    while pending:
+        box = pending.pop()
+        grown = BoundingBox(box.left - reach, box.top - reach, box.right + reach, box.bottom + reach)
+        near = [other for other in joined if grown.intersection_area(other) > 0]
+        if near:
+            joined = [other for other in joined if other not in near]
+            pending.append(BoundingBox.around([box, *near]))
+        else:
+            joined.append(box)
+    return joined
 
 
 def _clipped(box: BoundingBox, metrics: PageMetrics) -> BoundingBox:

@@ -48,7 +48,7 @@ def heading_levels(groups: Sequence[Group], metrics: PageMetrics, *, first_page:
     """Finds headings and their levels.
 
     Levels follow the size of the type, largest first, and the depth of numbering where there is any: `1` is one
-    level below the document's title, `1.1` one more. Sizes that differ by less than what recognition can tell are
+    level below the document's title, `1.1` one more; below a title on the same page, the shallowest comes next. Sizes that differ by less than what recognition can tell are
     one level.
 
     Args:
@@ -110,11 +110,13 @@ def _is_lone_number(groups: Sequence[Group], index: int) -> bool:
 
 def _is_passage(group: Group, text: str) -> bool:
     """Whether large type is a passage set larger than the rest: several rows, or the middle of a sentence."""
-    return len(visual_rows(group.lines)) > 2 or text[:1].islower() or bool(_BULLET.match(text))
+    return len(visual_rows(group.lines)) > 2 or text[:1].islower()
 
 
 def _could_be_heading(group: Group, text: str) -> bool:
     if is_caption(text) or text_length(text) > _MAX_LENGTH or len(visual_rows(group.lines)) > _MAX_ROWS:
+        return False
+    if _BULLET.match(text) or (text.endswith((".", "。")) and text_length(text) > 60):
         return False
     letters = sum(char.isalpha() for char in text)
     return bool(_WORD.search(text)) and letters >= 0.4 * len(text.replace(" ", ""))
@@ -125,8 +127,10 @@ def _size(group: Group, metrics: PageMetrics) -> float:
 
 
 def _is_emphasised(group: Group, metrics: PageMetrics) -> bool:
-    """Whether a group stands out by weight from a body that is mostly regular."""
+    """Whether a group stands out by weight, or by slant, from a body that is mostly regular."""
     if metrics.bold_share < 0.5 and all(line.bold for line in group.lines):
+        return True
+    if metrics.italic_share < 0.2 and all(line.italic for line in group.lines) and len(group.lines) == 1:
         return True
     strokes = [line.stroke for line in group.lines if line.stroke > 0]
     return bool(strokes) and metrics.stroke > 0 and statistics.median(strokes) > 1.35 * metrics.stroke
@@ -140,6 +144,8 @@ def _leads_on(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bool
     em = metrics.em
     for other in groups:
         if other is group or other.box.overlap_y(group.box) < 0.5 * min(other.box.height, group.box.height):
+            continue
+        if other.box.height > 2.5 * metrics.line_height:
             continue
         if -em < other.box.left - group.box.right < 3 * em or -em < group.box.left - other.box.right < 1.5 * em:
             return False
@@ -165,10 +171,9 @@ def _depth(text: str) -> int | None:
 
 
 def _top_level(candidates: Sequence[_Candidate], *, first_page: bool) -> int:
-    largest = max(candidates, key=lambda item: item.size)
-    if largest.size >= 1.5 or (first_page and largest.depth is None):
-        return 1
-    return 2
+    largest = max(candidates, key=lambda item: (item.size, -item.index))
+    opens = first_page and largest.depth is None and (largest.size >= 1.2 or largest.index == 0)
+    return 1 if largest.size >= 1.5 or opens else 2
 
 
 def _size_levels(candidates: Sequence[_Candidate], top: int) -> dict[int, int]:
@@ -186,11 +191,13 @@ def _with_numbering(candidates: Sequence[_Candidate], by_size: Mapping[int, int]
     """Corrects levels by numbering; headings without a number keep step with numbered ones of their size."""
     levels = dict(by_size)
     titled = any(item.depth is None and by_size[item.index] == 1 for item in candidates)
+    shallowest = min((item.depth for item in candidates if item.depth is not None), default=1)
+    base = shallowest - 1 if titled else 0
     moved: dict[int, int] = {}
     for item in candidates:
         if item.depth is not None:
             alone = by_size[item.index] == 1 and not titled
-            levels[item.index] = min(MAX_LEVEL, item.depth + (0 if alone and item.depth == 1 else 1))
+            levels[item.index] = min(MAX_LEVEL, item.depth - base + (0 if alone and item.depth == 1 else 1))
             moved.setdefault(by_size[item.index], levels[item.index])
     for item in candidates:
         if item.depth is None and by_size[item.index] != 1:

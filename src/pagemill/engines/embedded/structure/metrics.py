@@ -32,6 +32,7 @@ class PageMetrics:
         font_size: Font size of running text in pixels where a text layer tells it, else 0.
         stroke: Median stroke thickness in pixels where measured, else 0.
         bold_share: Share of the characters that are bold (0 to 1).
+        italic_share: Share of the characters that are slanted (0 to 1).
     """
 
     width: float
@@ -40,6 +41,7 @@ class PageMetrics:
     font_size: float
     stroke: float
     bold_share: float
+    italic_share: float
 
     @property
     def em(self) -> float:
@@ -61,13 +63,15 @@ def measure(page: PageElements) -> PageMetrics:
     strokes = [(line.stroke, len(line.text)) for line in lines if line.stroke > 0]
     characters = sum(len(line.text) for line in lines)
     bold = sum(len(line.text) for line in lines if line.bold)
+    italic = sum(len(line.text) for line in lines if line.italic)
     return PageMetrics(
         width=float(max(1, page.width)),
         height=float(max(1, page.height)),
         line_height=max(1.0, _weighted_median(heights) or page.height / 70),
         font_size=_body_font_size(lines),
         stroke=_weighted_median(strokes),
-        bold_share=bold / characters if characters else 0.0,
+        bold_share=bold / max(1, characters),
+        italic_share=italic / max(1, characters),
     )
 
 

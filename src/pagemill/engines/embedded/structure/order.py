@@ -73,15 +73,20 @@ class _Cutter:
         return sections
 
     def _gutters(self, groups: Sequence[Group]) -> list[_Gutter]:
-        """White vertical strips that part the groups."""
+        """White vertical strips that part the groups.
+
+        Pictures may reach a little over a gutter: their boxes are often wider than what one sees.
+        """
         least = 0.4 * self.metrics.em
+        texts = [group for group in groups if not group.has_picture] or list(groups)
         gutters = []
         reached = float("-inf")
-        for group in sorted(groups, key=lambda g: g.box.left):
+        for group in sorted(texts, key=lambda g: g.box.left):
             if reached > float("-inf") and group.box.left - reached >= least:
                 gutters.append(_Gutter(reached, group.box.left))
             reached = max(reached, group.box.right)
-        return gutters
+        pictures = [group for group in groups if group.has_picture]
+        return [gutter for gutter in gutters if not any(_lies_across(picture, gutter) for picture in pictures)]
 
     def _runs(self, sections: list[list[Group]]) -> list[list[list[Group]]]:
         """Joins consecutive sections that are parts of the same columns."""
@@ -111,8 +116,8 @@ class _Cutter:
         for gutter in gutters:
             first = sections[0]
             sides = [
-                [g for section in sections for g in section if g.box.right <= gutter.left],
-                [g for section in sections for g in section if g.box.left >= gutter.right],
+                [g for section in sections for g in section if _is_left_of(g, gutter)],
+                [g for section in sections for g in section if not _is_left_of(g, gutter)],
             ]
             starts_both = any(g in sides[0] for g in first) and any(g in sides[1] for g in first)
             fills = all(self._belongs_alone(first, side) for side in sides if any(g in side for g in first))
@@ -143,11 +148,11 @@ class _Cutter:
     def _belongs(self, section: Sequence[Group], members: Sequence[Group], gutters: Sequence[_Gutter]) -> bool:
         """Whether the last section of a run has text on both sides, or fills one of the columns."""
         for gutter in gutters:
-            left = [g for g in section if g.box.right <= gutter.left]
-            right = [g for g in section if g.box.left >= gutter.right]
+            left = [g for g in section if _is_left_of(g, gutter)]
+            right = [g for g in section if not _is_left_of(g, gutter)]
             if left and right:
                 return True
-            column = [g for g in members if (g.box.right <= gutter.left) == bool(left)]
+            column = [g for g in members if (_is_left_of(g, gutter)) == bool(left)]
             if self._belongs_alone(section, column):
                 return True
         return False
@@ -159,7 +164,7 @@ class _Cutter:
             return self._around_crossing(groups, depth)
         columns: list[list[Group]] = [[] for _ in range(len(gutters) + 1)]
         for group in groups:
-            columns[sum(group.box.left >= gutter.right for gutter in gutters)].append(group)
+            columns[sum(not _is_left_of(group, gutter) for gutter in gutters)].append(group)
         if self.right_to_left:
             columns.reverse()
         return [group for column in columns for group in self.order(column, depth + 1)]
@@ -192,6 +197,16 @@ class _Cutter:
         for side in rest:
             ordered.extend(self.order(side, depth + 1))
         return ordered
+
+
+def _is_left_of(group: Group, gutter: _Gutter) -> bool:
+    return group.box.center_x < (gutter.left + gutter.right) / 2
+
+
+def _lies_across(picture: Group, gutter: _Gutter) -> bool:
+    """Whether a good part of a picture stands on either side of a gutter."""
+    box = picture.box
+    return min(gutter.left - box.left, box.right - gutter.right) > 0.25 * box.width
 
 
 def _height(groups: Sequence[Group]) -> float:

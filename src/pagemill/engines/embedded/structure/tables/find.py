@@ -117,6 +117,9 @@ def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: Pag
         and text_length(line.text) < _CELL_LENGTH
         and any(line.box.overlap_y(other.box) > 0.5 * min(line.box.height, other.box.height) for other in inside)
     ]
+    flush = [line for line in beside if _is_flush(line, inside, metrics)]
+    result.extend(flush)
+    beside = [line for line in beside if line not in flush]
     rows = len(visual_rows(inside))
     for side in (
         [line for line in beside if line.box.right <= box.left + metrics.em],
@@ -126,6 +129,21 @@ def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: Pag
         if len(side) >= 0.5 * rows and distance < 6 * metrics.em:
             result.extend(side)
     return result
+
+
+def _is_flush(line: Line, inside: Sequence[Line], metrics: PageMetrics) -> bool:
+    """Whether a line shares its left or right edge with at least two others."""
+    tolerance = 0.4 * metrics.em
+    return any(
+        sum(abs(edge(line) - edge(other)) < tolerance for other in inside) >= 2
+        for edge in (lambda item: item.box.left, lambda item: item.box.right)
+    )
+
+
+def _is_form(grid: Grid, metrics: PageMetrics) -> bool:
+    """Whether most cells reach over several columns or rows, as the boxes of forms do."""
+    spans = list(grid.spans(ruling_tolerance(metrics)).values())
+    return sum(size != (1, 1) for size in spans) > 0.5 * len(spans)
 
 
 def _is_mostly_free(region: Region, found: Sequence[FoundTable]) -> bool:
@@ -175,7 +193,7 @@ def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> 
     if len({j for _, j in filled}) < 2 or len({i for i, _ in filled}) < 2:
         return False
     longest = max(len(visual_rows(lines)) for lines in filled.values())
-    return longest <= 10 or longest < 0.5 * len(visual_rows(inside))
+    return longest <= 10 or (longest < 0.5 * len(visual_rows(inside)) and not _is_form(grid, metrics))
 
 
 def _is_plausible(table: Table) -> bool:
