@@ -194,7 +194,7 @@ _STRUCTURE_HEAD = ("page", "CER %", "headings, levels right", "list items", "tab
 
 def structure(documents: Sequence[Document]) -> str:
     """A row for each generated page that tests structure, and sums."""
-    pages = [d for d in documents if d["id"].split("_")[0] in ("s", "h")]
+    pages = [d for d in documents if d["id"].split("_")[0] in ("s", "h", "b", "bs")]
     return table(_STRUCTURE_HEAD, [[f"`{d['id']}`", *_structure_cells(d)] for d in pages])
 
 
@@ -203,9 +203,11 @@ def comparison(results: Mapping[str, Any]) -> str:
     engines = {results["engine"]["name"]: results["runs"][IMAGES]["documents"]}
     engines |= {results["compared"]["name"]: results["compared"]["documents"]} if "compared" in results else {}
     rows = []
-    for category in ("structure", "hold-out scans"):
+    for category in ("structure", "hold-out scans", "blind, clean", "blind, scans"):
         for name, documents in engines.items():
             chosen = [d for d in documents if d["category"] == category]
+            if not chosen:
+                continue
             scores = [d["score"] for d in chosen]
             headings = [s["headings"] for s in scores if s["headings"]]
             tables = [s["tables"] for s in scores if s["tables"]]
@@ -326,6 +328,7 @@ def write_report(results: Mapping[str, Any], out: Path, plots: Sequence[Path]) -
         "comparison": comparison(results),
         "structure": structure(results["runs"][IMAGES]["documents"]),
         "problems": problems(results),
+        "weak": "; ".join(f"`{name}`: {reason}" for name, reason in results["weak_truths"].items()),
         "real": _real_part(results) if FILES in results["runs"] else "Not measured in this run.",
     }
     for name, text in parts.items():

@@ -79,6 +79,10 @@ def test_collection_reads_every_kind_of_ground_truth(collection: Path) -> None:
     assert [fact.kind for fact in d.truth.facts] == ["baseline"]
 
 
+def test_ground_truths_known_to_be_bad_can_be_named(collection: Path) -> None:
+    assert [s.id for s in load_collection(collection, weak={"a"}) if s.sanity_only] == ["a", "d"]
+
+
 @pytest.mark.parametrize("load", [load_generated, load_collection])
 def test_a_folder_without_a_set_is_named(load: object, tmp_path: Path) -> None:
     assert callable(load)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -51,7 +51,7 @@ class Sample:
         category: What kind of document it is.
         truth: What is known of it.
         text_origin: Where `truth.text` comes from.
-        sanity_only: Whether the set itself calls its ground truth too weak for comparisons.
+        sanity_only: Whether its ground truth is too weak for comparisons.
     """
 
     id: str
@@ -95,7 +95,7 @@ def _generated_truth(entry: Mapping[str, Any]) -> Truth:
     )
 
 
-def load_collection(folder: Path) -> list[Sample]:
+def load_collection(folder: Path, *, weak: Collection[str] = ()) -> list[Sample]:
     """Real documents with a `manifest.jsonl`, one object a line (`id`, `path`, `category`, `language`, `ground_truth`).
 
     Ground truths are told by their names: `.gt.txt` text, `.gt.md` Markdown source, `.gt.norm.txt` text in modern
@@ -103,14 +103,19 @@ def load_collection(folder: Path) -> list[Sample]:
     Values count where the document's own text shows them, and are longer than two characters. Machine outputs
     (`.gt.ref.md`) are ignored.
 
+    Args:
+        folder: The collection.
+        weak: Names of samples whose ground truth is known to be bad, beside those that the manifest names.
+
     Raises:
         SourceNotFoundError: The folder has no manifest.
     """
     lines = _read(folder / "manifest.jsonl", "Give the folder of a collection with ground truth.").splitlines()
-    return [_collection_sample(folder, json.loads(line)) for line in lines if line.strip()]
+    entries = [json.loads(line) for line in lines if line.strip()]
+    return [_collection_sample(folder, entry, weak) for entry in entries]
 
 
-def _collection_sample(folder: Path, entry: Mapping[str, Any]) -> Sample:
+def _collection_sample(folder: Path, entry: Mapping[str, Any], weak: Collection[str]) -> Sample:
     files = {name.removeprefix(f"{entry['id']}.gt."): folder / name for name in entry["ground_truth"]}
     language, kind = str(entry["language"]), str(entry["ground_truth_type"])
     text, headings, origin = None, None, TextOrigin.NONE
@@ -135,7 +140,7 @@ def _collection_sample(folder: Path, entry: Mapping[str, Any]) -> Sample:
             fields=tuple(_fields(files, language)),
         ),
         text_origin=origin,
-        sanity_only="sanity check" in str(entry.get("notes", "")),
+        sanity_only=entry["id"] in weak or "sanity check" in str(entry.get("notes", "")),
     )
 
 
