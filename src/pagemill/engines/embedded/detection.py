@@ -44,7 +44,7 @@ _BAND = 0.3
 Points = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Quad:
     """A box around a line of text, turned with it.
 

@@ -19,8 +19,9 @@ from pagemill.engines.embedded.elements import Line, PageElements, RegionKind, R
 from pagemill.engines.embedded.imaging import Sheet, decode
 from pagemill.engines.embedded.ink import is_blank
 from pagemill.engines.embedded.layout import LayoutModel
+from pagemill.engines.embedded.lines import Check
 from pagemill.engines.embedded.mixed import not_told_yet, unread_areas
-from pagemill.engines.embedded.reading import Check, Reader
+from pagemill.engines.embedded.reading import Reader
 from pagemill.engines.embedded.rulings import find_rulings
 from pagemill.engines.embedded.structure import build_blocks, lines_from_text_layer, render_markdown
 

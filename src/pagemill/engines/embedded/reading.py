@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.detection import Detector, Points, Quad
 from pagemill.engines.embedded.elements import Line
+from pagemill.engines.embedded.enhance import enhanced, line_blur
 from pagemill.engines.embedded.imaging import Rotation, Sheet
-from pagemill.engines.embedded.orientation import Orientation, Way, find_orientation, read_tall
-from pagemill.engines.embedded.recognition import Reading, Recogniser, cut
+from pagemill.engines.embedded.lines import Check, LineReader
+from pagemill.engines.embedded.orientation import find_orientation
+from pagemill.engines.embedded.recognition import Reading, Recogniser
 from pagemill.engines.embedded.strokes import stroke_thickness
-
-Check = Callable[[], None]
 
 _MIN_SKEW = 0.25
 """Degrees; below, turning costs more sharpness than it wins."""
 _MAX_SKEW = 30.0
+_MIN_LINES = 3
+_MAX_SPREAD = 0.5
+"""Degrees between the quartiles of the lines' angles; pages that bend more than that have no one angle."""
+_MIN_AREA_SIDE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,56 +64,46 @@ class Reader:
             sheet: The page as it came.
             check: Called between steps; raises to stop.
         """
-        quads = self._detector.detect(sheet)
+        clear, lines = self._prepared(sheet, check)
+        quads = self._detector.detect(clear)
         check()
-        orientation = find_orientation(sheet.image, quads, self._recogniser)
-        if orientation.quarter_turns:
-            sheet = sheet.turned(orientation.quarter_turns)
-            quads = self._detector.detect(sheet)
-        lines = self._read_quads(sheet.image, quads, orientation, check)
-        skew = page_skew([quad for quad, _ in lines])
+        orientation = find_orientation(quads, lines)
+        turns = orientation.quarter_turns
+        if turns:
+            sheet = sheet.turned(turns)
+            clear, lines = self._prepared(sheet, check)
+            quads = self._detector.detect(clear)
+        readings = [(quad, lines.read_best(quad, vertical=orientation.vertical)) for quad in quads]
+        skew = page_skew(quads)
         if abs(skew) < _MIN_SKEW:
-            return self._result(sheet, lines, lambda points: points, orientation.quarter_turns, 0.0)
+            return PageReading(sheet, self._kept(sheet, readings, lambda points: points), turns, 0.0)
         rotation = Rotation(skew, (sheet.width, sheet.height))
-        return self._result(rotation.apply(sheet), lines, rotation.points, orientation.quarter_turns, skew)
+        straight = rotation.apply(sheet)
+        return PageReading(straight, self._kept(straight, readings, rotation.points), turns, skew)
 
     def read_area(self, sheet: Sheet, area: BoundingBox, min_confidence: float, check: Check) -> list[Line]:
         """Reads a part of an upright page; boxes are in pixels of the page."""
         left, top = max(0, int(area.left)), max(0, int(area.top))
         right, bottom = min(sheet.width, round(area.right)), min(sheet.height, round(area.bottom))
-        if right - left < 8 or bottom - top < 8:
+        if right - left < _MIN_AREA_SIDE or bottom - top < _MIN_AREA_SIDE:
             return []
-        crop = Sheet(sheet.image.crop((left, top, right, bottom)))
-        lines = self._read_quads(crop.image, self._detector.detect(crop), Orientation(), check)
+        clear, lines = self._prepared(Sheet(sheet.image.crop((left, top, right, bottom))), check)
+        quads = self._detector.detect(clear)
+        readings = [(quad, lines.read_best(quad, vertical=False)) for quad in quads]
         offset = np.array([left, top], dtype=np.float64)
-        reading = self._result(sheet, lines, lambda points: points + offset, 0, 0.0)
-        return [line for line in reading.lines if line.confidence >= min_confidence]
+        kept = self._kept(sheet, readings, lambda points: points + offset)
+        return [line for line in kept if line.confidence >= min_confidence]
 
-    def _read_quads(
-        self, image: Image.Image, quads: Sequence[Quad], orientation: Orientation, check: Check
-    ) -> list[tuple[Quad, Reading]]:
-        level = [quad for quad in quads if not quad.tall]
-        tall = [quad for quad in quads if quad.tall]
-        lines = list(zip(level, self._recogniser.read([cut(image, quad) for quad in level], check), strict=True))
-        ways = (Way.COLUMN, Way.COUNTERCLOCKWISE) if orientation.vertical else tuple(Way)
-        attempts = [read_tall(image, tall, self._recogniser, way, check) for way in ways] if tall else []
-        if tall and not orientation.vertical:  # a lone letter, such as l, is tall without being turned
-            attempts.append(self._recogniser.read([cut(image, quad) for quad in tall], check))
-        for index, quad in enumerate(tall):
-            lines.append((quad, max((attempt[index] for attempt in attempts), key=lambda reading: reading.confidence)))
-        return lines
+    def _prepared(self, sheet: Sheet, check: Check) -> tuple[Sheet, LineReader]:
+        clear = enhanced(sheet)
+        return clear, LineReader(self._recogniser, clear.image, line_blur(sheet), check)
 
-    def _result(
-        self,
-        sheet: Sheet,
-        lines: Sequence[tuple[Quad, Reading]],
-        move: Callable[[Points], Points],
-        quarter_turns: int,
-        skew: float,
-    ) -> PageReading:
-        """Keeps what is text and puts it on the upright page."""
+    def _kept(
+        self, sheet: Sheet, readings: Sequence[tuple[Quad, Reading]], move: Callable[[Points], Points]
+    ) -> tuple[Line, ...]:
+        """What is text among `readings`, moved onto the upright page `sheet`."""
         kept = []
-        for quad, reading in lines:
+        for quad, reading in readings:
             text = reading.text.strip()
             if not text or reading.confidence < self._min_confidence:
                 continue
@@ -121,19 +114,19 @@ class Reader:
                 continue
             box = BoundingBox(float(low[0]), float(low[1]), float(high[0]), float(high[1]))
             vertical = quad.tall and len(text) > 1
-            kept.append(Line(text, box, reading.confidence, vertical=vertical))
-        lines_out = tuple(replace(line, stroke=stroke_thickness(sheet, line.box)) for line in kept)
-        return PageReading(sheet, lines_out, quarter_turns, skew)
+            kept.append(Line(text, box, reading.confidence, stroke=stroke_thickness(sheet, box), vertical=vertical))
+        return tuple(kept)
 
 
 def page_skew(quads: Sequence[Quad]) -> float:
-    """Median angle in degrees of the long lines, weighted by their length; 0 where there are too few."""
+    """Median angle in degrees of the long lines, weighted by their length; 0 where they disagree or are too few."""
     long = [quad for quad in quads if max(quad.length, quad.thickness) > 5 * min(quad.length, quad.thickness)]
-    if not long:
+    if len(long) < _MIN_LINES:
         return 0.0
     slopes = np.array([quad.slope for quad in long])
     weights = np.array([max(quad.length, quad.thickness) for quad in long])
     order = np.argsort(slopes)
-    middle = np.searchsorted(np.cumsum(weights[order]), weights.sum() / 2)
-    slope = float(slopes[order][middle])
-    return slope if abs(slope) <= _MAX_SKEW else 0.0
+    share = np.cumsum(weights[order]) / weights.sum()
+    low, middle, high = (float(slopes[order][np.searchsorted(share, part)]) for part in (0.25, 0.5, 0.75))
+    agreed = high - low <= max(_MAX_SPREAD, 0.5 * abs(middle))
+    return middle if agreed and abs(middle) <= _MAX_SKEW else 0.0

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageFilter
 
 from pagemill.engines.embedded.detection import Quad
 from pagemill.engines.embedded.sessions import FloatArray, Session
@@ -48,18 +47,9 @@ class Recogniser:
         # The first class is the CTC blank, the last one the space.
         self._characters = np.array(["", *session.metadata["character"].split("\n"), " "], dtype=object)
 
-    def read(self, crops: Sequence[Image.Image], check: Callable[[], None] = lambda: None) -> list[Reading]:
-        """Reads each of `crops` (RGB, `HEIGHT` pixels high).
-
-        Args:
-            crops: Lines, as `cut` makes them.
-            check: Called before each line; raises to stop.
-        """
-        readings = []
-        for crop in crops:
-            check()
-            readings.append(self._decode(self._session.run(_tensor(crop))[0][0]))
-        return readings
+    def read(self, crop: Image.Image) -> Reading:
+        """Reads a line (RGB, `HEIGHT` pixels high), as `cut` makes it."""
+        return self._decode(self._session.run(_tensor(crop))[0][0])
 
     def _decode(self, probabilities: FloatArray) -> Reading:
         """Greedy CTC decoding of `(steps, classes)`: repeats merge, blanks vanish."""
@@ -84,12 +74,23 @@ def _tensor(crop: Image.Image) -> FloatArray:
     return tensor
 
 
-def cut(image: Image.Image, quad: Quad) -> Image.Image:
-    """Cuts a line out of `image` and scales it to `HEIGHT` pixels; its aspect is kept."""
+def cut(image: Image.Image, quad: Quad, blur: float = 0.0) -> Image.Image:
+    """Cuts a line out of `image` and scales it to `HEIGHT` pixels; its aspect is kept.
+
+    Args:
+        image: The page.
+        quad: Where the line is.
+        blur: Standard deviation in pixels of the result by which noise is smoothed.
+    """
+    crop = _scaled(image, quad)
+    return crop.filter(ImageFilter.GaussianBlur(blur)) if blur else crop
+
+
+def _scaled(image: Image.Image, quad: Quad) -> Image.Image:
     width = max(1, round(HEIGHT * quad.length / max(quad.thickness, 1.0)))
     low, high = quad.corners.min(axis=0), quad.corners.max(axis=0)
-    climb = abs(quad.corners[1][1] - quad.corners[0][1])
-    if climb <= _STRAIGHT * quad.thickness:
+    run, climb = quad.corners[1] - quad.corners[0]
+    if run > 0 and abs(climb) <= _STRAIGHT * quad.thickness:
         box = (
             max(0.0, low[0]),
             max(0.0, quad.corners[:2, 1].mean()),

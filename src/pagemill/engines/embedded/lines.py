@@ -1,0 +1,104 @@
+"""Reading the lines of one page, whichever way each is turned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+
+import numpy as np
+from PIL import Image
+
+from pagemill.engines.embedded.columns import laid_out
+from pagemill.engines.embedded.detection import Quad
+from pagemill.engines.embedded.recognition import Reading, Recogniser, cut
+
+Check = Callable[[], None]
+
+_NOTHING = Reading("", 0.0)
+_LONE_CHARACTER = 3.0
+"""Boxes up to this many times taller than wide may be single upright characters, such as 1 or l."""
+_SURE = 0.9
+
+
+class Way(Enum):
+    """How a box is to be looked at."""
+
+    LEVEL = "level"
+    """As it is."""
+    HALF_TURN = "half_turn"
+    """Turned by 180 degrees."""
+    CLOCKWISE = "clockwise"
+    """Turned clockwise by 90 degrees."""
+    COUNTERCLOCKWISE = "counterclockwise"
+    COLUMN = "column"
+    """Upright characters under each other."""
+
+
+_SIDEWAYS = (Way.CLOCKWISE, Way.COUNTERCLOCKWISE, Way.COLUMN)
+_TURNS = {Way.LEVEL: 0, Way.CLOCKWISE: 1, Way.HALF_TURN: 2, Way.COUNTERCLOCKWISE: -1}
+
+
+class LineReader:
+    """Reads boxes of one page, none of them twice in the same way.
+
+    Args:
+        recogniser: Reads crops.
+        image: The page.
+        blur: Standard deviation of the blur that its lines want, in pixels of the recogniser's input.
+        check: Called before each line; raises to stop.
+    """
+
+    def __init__(self, recogniser: Recogniser, image: Image.Image, blur: float, check: Check) -> None:
+        self._recogniser = recogniser
+        self._image = image
+        self._blur = blur
+        self._check = check
+        self._known: dict[tuple[Quad, Way], Reading] = {}
+
+    def read(self, quads: Sequence[Quad], way: Way = Way.LEVEL) -> list[Reading]:
+        """Reads boxes one way."""
+        return [self._read_one(quad, way) for quad in quads]
+
+    def read_best(self, quad: Quad, *, vertical: bool) -> Reading:
+        """Reads a box the way it reads best.
+
+        Args:
+            quad: The box.
+            vertical: Whether the page is written in columns.
+        """
+        if not quad.tall:
+            return self._read_one(quad, Way.LEVEL)
+        upright = _NOTHING
+        if quad.thickness < _LONE_CHARACTER * quad.length:
+            upright = self._read_one(quad, Way.LEVEL)
+            if upright.confidence >= _SURE:
+                return upright
+        ways = (Way.COLUMN, Way.COUNTERCLOCKWISE) if vertical else _SIDEWAYS
+        return max([upright, *(self._read_one(quad, way) for way in ways)], key=lambda reading: reading.confidence)
+
+    def _read_one(self, quad: Quad, way: Way) -> Reading:
+        if (quad, way) not in self._known:
+            self._check()
+            crop = self._crop(quad, way)
+            self._known[quad, way] = self._recogniser.read(crop) if crop is not None else _NOTHING
+        return self._known[quad, way]
+
+    def _crop(self, quad: Quad, way: Way) -> Image.Image | None:
+        if way is Way.COLUMN:
+            return laid_out(_cut_unscaled(self._image, quad))
+        # The corners as they are named once the page is turned.
+        turned = Quad(np.roll(quad.corners, _TURNS[way], axis=0), quad.score)
+        return cut(self._image, turned, self._blur)
+
+
+def _cut_unscaled(image: Image.Image, quad: Quad) -> Image.Image:
+    low = np.floor(np.maximum(quad.corners.min(axis=0), 0)).astype(int)
+    high = np.maximum(np.ceil(np.minimum(quad.corners.max(axis=0), image.size)).astype(int), low + 1)
+    return image.crop((int(low[0]), int(low[1]), int(high[0]), int(high[1])))
+
+
+def mean_confidence(readings: Iterable[Reading]) -> float:
+    """Mean confidence over all characters; 0 where there are none."""
+    readings = list(readings)
+    total = sum(len(reading.text) for reading in readings)
+    return sum(reading.confidence * len(reading.text) for reading in readings) / total if total else 0.0
