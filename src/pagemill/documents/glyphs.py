@@ -1,4 +1,4 @@
-"""The characters and raster images of a PDF page, read from PDFium and placed in pixels of the page image.
+"""The characters of a PDF page, read from PDFium and placed in pixels of the page image.
 
 A dense page has 5,000 characters and more, and one call costs little only if nothing is converted on the way. So
 PDFium's functions are bound a second time here with plain integers for handles and addresses.
@@ -9,18 +9,15 @@ from __future__ import annotations
 import array
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pypdfium2.raw as pdfium
 
-from pagemill.documents.pdf_types import Handle
-from pagemill.domain import BoundingBox
+from pagemill.documents.pdf_types import Affine, Handle
 
 _MAX_CHARS = 500_000
-_MAX_OBJECTS = 20_000
-_MAX_FORM_DEPTH = 6
 _INVISIBLE_MODES = frozenset({3, 7})  # neither fill nor stroke (ISO 32000-1, table 106)
 _STROKED_MODES = frozenset({2, 6})
 _FORCE_BOLD = 1 << 18  # font descriptor flags (ISO 32000-1, table 123)
@@ -28,7 +25,6 @@ _ITALIC = 1 << 6
 _BOLD_WEIGHT = 650
 _BOLD_WORDS = ("bold", "black", "heavy", "demi")
 _ITALIC_WORDS = ("italic", "oblique", "slanted", "kursiv")
-_DEVICE = 1_000_000  # PDFium gives device positions in whole units; a device this large keeps the fractions
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,159 +95,6 @@ _get_unicode = _bind(pdfium.FPDFText_GetUnicode, ctypes.c_uint, ctypes.c_void_p,
 _get_object = _bind(pdfium.FPDFText_GetTextObject, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 _get_loose_box = _bind(pdfium.FPDFText_GetLooseCharBox, ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _has_map_error = _bind(pdfium.FPDFText_HasUnicodeMapError, ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
-
-
-class Affine:
-    """Maps points of the page to pixels of its image, honouring crop box and rotation.
-
-    Args:
-        page: A loaded page.
-        width: Width of the image in pixels.
-        height: Its height.
-    """
-
-    def __init__(self, page: Handle, width: int, height: int) -> None:
-        x, y = ctypes.c_int(), ctypes.c_int()
-
-        def pixel(page_x: float, page_y: float) -> tuple[float, float]:
-            pdfium.FPDF_PageToDevice(page, 0, 0, _DEVICE, _DEVICE, 0, page_x, page_y, x, y)
-            return x.value * width / _DEVICE, y.value * height / _DEVICE
-
-        # A long base keeps the error of whole device units small.
-        base = max(pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page))
-        self.e, self.f = pixel(0, 0)
-        right, up = pixel(base, 0), pixel(0, base)
-        self.a, self.b = (right[0] - self.e) / base, (right[1] - self.f) / base
-        self.c, self.d = (up[0] - self.e) / base, (up[1] - self.f) / base
-
-    @property
-    def scale(self) -> float:
-        """Pixels per point."""
-        return math.sqrt(abs(self.a * self.d - self.b * self.c))
-
-    def box(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float, float, float]:
-        """Left, top, right, bottom in pixels of a box in points; turns are quarter turns, so it stays a box."""
-        x0, x1 = self.a * left + self.c * bottom + self.e, self.a * right + self.c * top + self.e
-        y0, y1 = self.b * left + self.d * bottom + self.f, self.b * right + self.d * top + self.f
-        if x0 > x1:
-            x0, x1 = x1, x0
-        if y0 > y1:
-            y0, y1 = y1, y0
-        return x0, y0, x1, y1
-
-
-@dataclass(frozen=True, slots=True)
-class PageImages:
-    """The raster images of a page.
-
-    Attributes:
-        boxes: Where they stand, in pixels; strips of one picture are joined.
-        hidden_text: Addresses of text objects that lie under an opaque image as large as the page.
-    """
-
-    boxes: tuple[BoundingBox, ...]
-    hidden_text: frozenset[int]
-
-
-def read_images(page: Handle, affine: Affine, width: int, height: int) -> PageImages:
-    """Finds raster images, also inside form objects.
-
-    Args:
-        page: A loaded page.
-        affine: Its mapping to pixels.
-        width: Width of the page image.
-        height: Its height.
-    """
-    frame = BoundingBox(0, 0, width, height)
-    boxes: list[BoundingBox] = []
-    texts: list[int] = []
-    hidden: set[int] = set()
-    for item, matrix in _objects(page):
-        kind = pdfium.FPDFPageObj_GetType(item)
-        if kind == pdfium.FPDF_PAGEOBJ_TEXT:
-            texts.append(ctypes.cast(item, ctypes.c_void_p).value or 0)
-        if kind != pdfium.FPDF_PAGEOBJ_IMAGE:
-            continue
-        box = _object_box(item, matrix, affine)
-        box = BoundingBox(max(box.left, 0), max(box.top, 0), min(box.right, width), min(box.bottom, height))
-        if box.width < 2 or box.height < 2:
-            continue
-        boxes.append(box)
-        if frame.share_inside(box) > 0.9 and not pdfium.FPDFPageObj_HasTransparency(item):
-            hidden.update(texts)
-    return PageImages(tuple(_join_strips(boxes)), frozenset(hidden))
-
-
-def _objects(page: Handle) -> Iterator[tuple[Handle, tuple[float, ...]]]:
-    """All page objects in drawing order with the matrix of the form they are in."""
-    budget = _MAX_OBJECTS
-
-    def visit(
-        count: int, get: Callable[[int], Handle], outer: tuple[float, ...], depth: int
-    ) -> Iterator[tuple[Handle, tuple[float, ...]]]:
-        nonlocal budget
-        for index in range(count):
-            budget -= 1
-            if budget < 0:
-                return
-            item = get(index)
-            if item and pdfium.FPDFPageObj_GetType(item) == pdfium.FPDF_PAGEOBJ_FORM and depth < _MAX_FORM_DEPTH:
-                inner = _product(_matrix(item), outer)
-
-                def child(at: int, form: Handle = item) -> Handle:
-                    return pdfium.FPDFFormObj_GetObject(form, at)
-
-                yield from visit(pdfium.FPDFFormObj_CountObjects(item), child, inner, depth + 1)
-            elif item:
-                yield item, outer
-
-    identity = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-    yield from visit(
-        pdfium.FPDFPage_CountObjects(page), lambda index: pdfium.FPDFPage_GetObject(page, index), identity, 0
-    )
-
-
-def _matrix(item: Handle) -> tuple[float, ...]:
-    matrix = pdfium.FS_MATRIX()
-    if not pdfium.FPDFPageObj_GetMatrix(item, matrix):
-        return (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
-    return (matrix.a, matrix.b, matrix.c, matrix.d, matrix.e, matrix.f)
-
-
-def _product(first: tuple[float, ...], then: tuple[float, ...]) -> tuple[float, ...]:
-    a, b, c, d, e, f = first
-    p, q, r, s, t, u = then
-    return (
-        a * p + b * r,
-        a * q + b * s,
-        c * p + d * r,
-        c * q + d * s,
-        e * p + f * r + t,
-        e * q + f * s + u,
-    )
-
-
-def _object_box(item: Handle, matrix: tuple[float, ...], affine: Affine) -> BoundingBox:
-    bounds = [ctypes.c_float() for _ in range(4)]
-    if not pdfium.FPDFPageObj_GetBounds(item, *bounds):
-        return BoundingBox(0, 0, 0, 0)
-    left, bottom, right, top = (bound.value for bound in bounds)
-    a, b, c, d, e, f = matrix
-    xs = [a * x + c * y + e for x in (left, right) for y in (bottom, top)]
-    ys = [b * x + d * y + f for x in (left, right) for y in (bottom, top)]
-    return BoundingBox(*affine.box(min(xs), min(ys), max(xs), max(ys)))
-
-
-def _join_strips(boxes: list[BoundingBox]) -> list[BoundingBox]:
-    """Joins boxes of the same width that touch one below the other: scanners cut pages into strips."""
-    joined: list[BoundingBox] = []
-    for box in sorted(boxes, key=lambda box: (round(box.left), round(box.right), box.top)):
-        last = joined[-1] if joined else None
-        if last and abs(last.left - box.left) < 2 and abs(last.right - box.right) < 2 and box.top <= last.bottom + 2:
-            joined[-1] = BoundingBox.around((last, box))
-        else:
-            joined.append(box)
-    return joined
 
 
 def read_glyphs(page: Handle, affine: Affine, hidden_text: frozenset[int]) -> list[Glyph | int]:

@@ -97,8 +97,10 @@ class ImageReader:
         try:
             with self._decoding(where):
                 return Raster(self._decode(self._frames[index].number))
-        except CorruptDocumentError:
-            # What came before the break is still worth reading; the page says that something is missing.
+        except CorruptDocumentError as error:
+            if "truncated" not in str(error.__cause__):
+                raise
+            # What came before the end is still worth reading; the page says that something is missing.
             with self._decoding(where), _lenient():
                 image = self._decode(self._frames[index].number)
             if not _has_content(image):
@@ -219,7 +221,8 @@ def _page(index: int, image: Image.Image) -> Page:
 
 
 def _orientation(image: Image.Image) -> int:
-    value = image.getexif().get(_ORIENTATION_TAG, 1)
+    # The base class's method: that of PNG images decodes all pixels in search of a late chunk.
+    value = Image.Image.getexif(image).get(_ORIENTATION_TAG, 1)
     return value if isinstance(value, int) and 1 <= value <= 8 else 1
 
 

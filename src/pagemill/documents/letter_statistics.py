@@ -58,14 +58,13 @@ def bigram_score(words: Iterable[str]) -> tuple[float, int]:
     """How likely the letter pairs of words in Latin script are.
 
     Args:
-        words: Words; those shorter than three letters or in other scripts count for nothing.
+        words: Words; each counts once, those shorter than three letters or in other scripts for nothing.
 
     Returns:
         The mean table entry (0 to 9) over all pairs, and their number.
     """
     total = count = 0
-    for word in words:
-        letters = _fold(word)
+    for letters in {_fold(word) for word in words}:
         if len(letters) < 3 or not letters.isascii():
             continue
         for first, second in itertools.pairwise(letters):

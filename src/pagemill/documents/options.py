@@ -9,6 +9,8 @@ from pagemill.domain.errors import ConfigurationError
 RENDERER_VERSION = 1
 """Raised whenever the same file and options may give other pixels or another text layer."""
 
+_MIN_MEMORY = 256 * 1024**2
+
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 
@@ -26,7 +28,8 @@ class RenderOptions:
         max_pages: Most pages of one document.
         page_timeout_s: Seconds that one page may take; then its process is killed.
         inspect_timeout_s: Seconds that opening and hashing a document may take.
-        memory_limit_bytes: Address space of one render process (Linux and other Unixes); 0 for no limit.
+        memory_limit_bytes: Address space of one render process (Linux and other Unixes), at least 256 MiB; 0 for
+            no limit. Ordinary pages take 90 MB; an image file takes up to 8 bytes for each of its pixels.
         recycle_after_pages: A render process is replaced after so many pages.
         recycle_above_bytes: A render process is replaced once its resident memory is above this.
     """
@@ -61,7 +64,7 @@ class RenderOptions:
             "max_pages": (self.max_pages, 1, 2**31),
             "page_timeout_s": (self.page_timeout_s, 0.05, 86_400),
             "inspect_timeout_s": (self.inspect_timeout_s, 0.05, 86_400),
-            "memory_limit_bytes": (self.memory_limit_bytes, 0, 2**60),
+            "memory_limit_bytes": (self.memory_limit_bytes or _MIN_MEMORY, _MIN_MEMORY, 2**60),
             "recycle_after_pages": (self.recycle_after_pages, 1, 2**31),
             "recycle_above_bytes": (self.recycle_above_bytes, 64 * 1024**2, 2**60),
         }

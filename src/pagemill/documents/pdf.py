@@ -15,8 +15,9 @@ import pypdfium2.raw as pdfium
 from PIL import Image
 
 from pagemill.documents.options import RenderOptions
+from pagemill.documents.page_images import PageImages, read_images
 from pagemill.documents.passwords import password_encodings
-from pagemill.documents.pdf_types import Handle
+from pagemill.documents.pdf_types import Affine, Handle
 from pagemill.documents.pixels import grey_if_colourless
 from pagemill.documents.reader import Raster, fit
 from pagemill.documents.text_layer import read_text_layer
@@ -25,6 +26,8 @@ from pagemill.domain.errors import CorruptDocumentError, EncryptedDocumentError,
 
 _MIN_SHORT_SIDE = 8
 """A page whose shorter side would have fewer pixels than this is refused: nothing on it could be read."""
+_SUSPICIOUS_SHARE = 0.25
+"""A picture whose pixels at 4 bytes take this share of the memory limit may have been left out."""
 
 
 class PdfReader:
@@ -67,6 +70,8 @@ class PdfReader:
     def pages(self) -> tuple[Page, ...]:
         """All pages; those that PDFium cannot load have size 0.
 
+        Their rotation is part of the size and given as 0: telling it would mean to parse every page.
+
         Raises:
             CorruptDocumentError: There is no page at all.
             LimitExceededError: There are too many.
@@ -106,7 +111,10 @@ class PdfReader:
                 pdfium.FORM_OnAfterLoadPage(page, self._form)
             width, height = self._pixels(page, index)
             image = grey_if_colourless(self._draw(page, width, height))
-            return Raster(image, read_text_layer(page, width, height) if text_layer else None)
+            affine = Affine(page, width, height)
+            images = read_images(page, affine, width, height)
+            self._check_largest(images, image, index)
+            return Raster(image, read_text_layer(page, affine, images, width, height) if text_layer else None)
         finally:
             if self._form:
                 pdfium.FORM_OnBeforeClosePage(page, self._form)
@@ -127,6 +135,20 @@ class PdfReader:
                 "Cut the page into parts, or correct its page box.",
             )
         return pixels
+
+    def _check_largest(self, images: PageImages, image: Image.Image, index: int) -> None:
+        """Refuses a page whose picture is missing: PDFium silently leaves out what it has no memory for."""
+        limit = self._options.memory_limit_bytes
+        if not limit or not images.largest or images.largest[1] * 4 < limit * _SUSPICIOUS_SHARE:
+            return
+        box = images.largest[0]
+        part = image.crop((int(box.left), int(box.top), math.ceil(box.right), math.ceil(box.bottom))).convert("L")
+        if part.getextrema() == (255, 255):
+            raise LimitExceededError(
+                f"Page {index + 1} of {self._name} holds a picture of {images.largest[1] / 1e6:.0f} million pixels "
+                f"that cannot be drawn within {limit // 1024**2} MiB.",
+                "Raise memory_limit_bytes or scale the picture down.",
+            )
 
     def _draw(self, page: Handle, width: int, height: int) -> Image.Image:
         stride = width * 4

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
-
-import structlog
 
 from pagemill.documents import wire
 from pagemill.documents.options import RenderOptions
 from pagemill.documents.process import ProcessDiedError, RenderProcess
 from pagemill.domain import DocumentInfo, DocumentSource, Page, PageImage
 from pagemill.domain.errors import RenderError
+from pagemill.telemetry import get_logger
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ABANDONED_GRACE_S = 1.0
 _CRASH_ATTEMPTS = 2
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -48,7 +48,8 @@ class RenderPool:
         self.options = options or RenderOptions()
         self.workers = max(1, workers if workers is not None else _available_cpus())
         self._seats = [_Seat() for _ in range(self.workers)]
-        self._idle: asyncio.LifoQueue[_Seat] = asyncio.LifoQueue()
+        self._idle: asyncio.LifoQueue[_Seat | None] = asyncio.LifoQueue()
+        self._waiting = 0
         self._jobs: set[asyncio.Task[Any]] = set()
         self._started = False
 
@@ -77,6 +78,8 @@ class RenderPool:
         await asyncio.gather(*self._jobs, return_exceptions=True)
         while not self._idle.empty():
             self._idle.get_nowait()
+        for _ in range(self._waiting):
+            self._idle.put_nowait(None)
         processes = [seat.process for seat in self._seats if seat.process]
         for seat in self._seats:
             seat.process = None
@@ -111,7 +114,8 @@ class RenderPool:
         """
         request = {**_request(source), "do": "inspect"}
         message, _ = await self._submit(request, source.name, self.options.inspect_timeout_s)
-        return wire.info_from_json(message)
+        with _reading_answer(source.name):
+            return wire.info_from_json(message)
 
     async def render(self, source: DocumentSource, page: Page, *, text_layer: bool = False) -> PageImage:
         """Renders one page.
@@ -127,12 +131,19 @@ class RenderPool:
         request = {**_request(source), "do": "render", "index": page.index, "text_layer": text_layer}
         where = f"Page {page.index + 1} of {source.name}"
         message, data = await self._submit(request, where, self.options.page_timeout_s)
-        return wire.page_from_json(page.index, message, data)
+        with _reading_answer(where):
+            return wire.page_from_json(page.index, message, data)
 
     async def _submit(self, request: dict[str, Any], where: str, timeout_s: float) -> tuple[dict[str, Any], bytes]:
         if not self._started:
             raise RuntimeError("RenderPool is not started")
-        seat = await self._idle.get()
+        self._waiting += 1
+        try:
+            seat = await self._idle.get()
+        finally:
+            self._waiting -= 1
+        if seat is None:
+            raise RuntimeError("RenderPool was closed")
         job = asyncio.create_task(self._serve(seat, request, where, timeout_s))
         self._jobs.add(job)
         job.add_done_callback(self._forget)
@@ -203,6 +214,14 @@ class RenderPool:
         ):
             seat.process = None
             await process.close()
+
+
+@contextlib.contextmanager
+def _reading_answer(where: str) -> Iterator[None]:
+    try:
+        yield
+    except wire.WireError as error:
+        raise RenderError(f"{where} led to a wrong answer of its render process: {error}.", "Report this.") from error
 
 
 def _request(source: DocumentSource) -> dict[str, Any]:

@@ -11,12 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 import pagemill
 from pagemill.documents import wire
 from pagemill.documents.options import RenderOptions
 from pagemill.domain.errors import ConfigurationError
+from pagemill.telemetry import get_logger
 
 _START_TIMEOUT_S = 60.0
 _EXIT_GRACE_S = 1.0
@@ -27,9 +26,9 @@ _INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TEMP", "TMP", "SY
 _OWN_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
 # Started by -c and a handed-over path rather than -m or multiprocessing: neither the caller's __main__ nor its
 # working directory nor site customisation is imported, and a script needs no `if __name__` guard.
-_BOOT = "import sys; sys.path[:] = sys.argv[1:]; from pagemill.documents.worker import main; main()"
+_BOOT = "import sys; sys.path[:] = sys.argv[1:]; from pagemill.documents.worker import run; run()"
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ProcessDiedError(Exception):
@@ -56,16 +55,21 @@ class RenderProcess:
         # The package's own folder comes last: it is on the path already unless an import hook found it.
         path = [*(entry for entry in sys.path if entry), str(Path(pagemill.__file__).parents[1])]
         environment = {key: os.environ[key] for key in _INHERITED if key in os.environ} | _OWN_ENVIRONMENT
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *("-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, *path),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LIMIT,
-            env=environment,
-            start_new_session=True,  # Ctrl-C in the terminal is the parent's business
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *("-I", "-S", "-B", "-X", "utf8", "-c", _BOOT, *path),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_LIMIT,
+                env=environment,
+                start_new_session=True,  # Ctrl-C in the terminal is the parent's business
+            )
+        except OSError as error:
+            raise ConfigurationError(
+                f"The render process cannot be started: {error}.", "Check the limits on processes and memory."
+            ) from error
         self = cls(process)
         try:
             await asyncio.wait_for(

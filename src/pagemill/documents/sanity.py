@@ -22,8 +22,9 @@ _HIDDEN_PAGE = 0.5
 _BROKEN_FONT = 0.1
 _FEW_CHARACTERS = 12
 _MIN_SOUP, _SYMBOL_SOUP = 40, 0.5
-_MIN_BIGRAMS, _MIN_BIGRAM_SCORE = 100, 4.6
-_FEW_BIGRAMS, _FEW_BIGRAM_SCORE = 30, 4.0
+_FEW_BIGRAMS, _FEW_BIGRAM_SCORE = 30, 3.8
+_MANY_BIGRAMS, _MANY_BIGRAM_SCORE = 100, 5.0
+"""Scores below which letters make no language; product codes and names are few and score low by chance."""
 _MIN_HAN, _MIN_COMMON_HAN, _MAX_RARE_HAN = 60, 0.08, 0.2
 _MAX_MIXED_WORDS = 0.3
 _MAX_STRAY_LETTERS = 0.2
@@ -184,7 +185,10 @@ def _mojibake(text: str) -> str | None:
 
 def _improbable_latin(text: str) -> str | None:
     score, count = bigram_score(_WORD.findall(text))
-    if (count >= _MIN_BIGRAMS and score < _MIN_BIGRAM_SCORE) or (count >= _FEW_BIGRAMS and score < _FEW_BIGRAM_SCORE):
+    if count < _FEW_BIGRAMS:
+        return None
+    certainty = min(1.0, (count - _FEW_BIGRAMS) / (_MANY_BIGRAMS - _FEW_BIGRAMS))
+    if score < _FEW_BIGRAM_SCORE + certainty * (_MANY_BIGRAM_SCORE - _FEW_BIGRAM_SCORE):
         return f"letters follow each other as in no language (score {score:.1f} of 9 over {count} pairs)"
     return None
 

@@ -13,8 +13,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from pagemill.documents.glyphs import BREAK, SPACE, Affine, Glyph, Style, read_glyphs, read_images
-from pagemill.documents.pdf_types import Handle
+from pagemill.documents.glyphs import BREAK, SPACE, Glyph, Style, read_glyphs
+from pagemill.documents.page_images import PageImages
+from pagemill.documents.pdf_types import Affine, Handle
 from pagemill.documents.sanity import FontSample, judge
 from pagemill.domain import BoundingBox, TextLayer, TextSpan
 
@@ -54,16 +55,16 @@ class _Run:
         self.boxes.append(glyph.box)
 
 
-def read_text_layer(page: Handle, width: int, height: int) -> TextLayer:
+def read_text_layer(page: Handle, affine: Affine, images: PageImages, width: int, height: int) -> TextLayer:
     """Extracts and judges the text of a loaded page.
 
     Args:
         page: PDFium's page.
+        affine: Its mapping to pixels.
+        images: Its raster images.
         width: Width of the page image in pixels.
         height: Its height.
     """
-    affine = Affine(page, width, height)
-    images = read_images(page, affine, width, height)
     frame = BoundingBox(0, 0, width, height)
     runs = [
         run for run in _runs(read_glyphs(page, affine, images.hidden_text)) if frame.intersection_area(_box(run)) > 0

@@ -31,6 +31,12 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_NO_NEW_PRIVS = 38
 
 
+def run() -> None:
+    """Serves and exits, without the interpreter's slow farewell."""
+    main()
+    os._exit(0)
+
+
 def main() -> None:
     """Serves until standard input ends."""
     requests = sys.stdin.buffer
@@ -160,7 +166,3 @@ def _confine(options: RenderOptions, parent: int) -> None:
         if limit is not None and hasattr(resource, name):
             with contextlib.suppress(OSError, ValueError):
                 resource.setrlimit(getattr(resource, name), (limit, limit))
-
-
-if __name__ == "__main__":
-    main()

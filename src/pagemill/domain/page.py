@@ -16,7 +16,8 @@ class Page:
         index: Position in the document, from 0.
         width_pt: Width as displayed (after `rotation`), in points (1/72 inch); for an image, its pixels.
         height_pt: Height as displayed, in points; for an image, its pixels.
-        rotation: Clockwise turn in degrees that the file asks for (0, 90, 180, 270); already part of the size.
+        rotation: Clockwise turn in degrees that an image file asks for (0, 90, 180, 270); already part of the
+            size. 0 for PDFs, whose sizes are as displayed.
     """
 
     index: int
