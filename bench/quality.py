@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -155,7 +156,7 @@ async def measure(engine_name: str, sets: Mapping[str, Sequence[Sample]], work: 
         for name, samples in sets.items():
             folder = work / name.replace(", ", "-").replace(" ", "-")
             folder.mkdir(parents=True, exist_ok=True)
-            known = read_from_pixels(runs[REAL_FILES]) if name == REAL_IMAGES else {}
+            known = read_from_pixels(runs[REAL_FILES]) if name == REAL_IMAGES and REAL_FILES in runs else {}
             print(f"{name}: {len(samples) - len(known)} documents", file=sys.stderr)
             reader = pixels if name in (GENERATED_IMAGES, REAL_IMAGES) else engine
             runs[name] = await read([s for s in samples if s.id not in known], reader, folder)
@@ -222,7 +223,8 @@ def arguments() -> argparse.Namespace:
         "--work", type=Path, default=Path("build/quality"), help="where the Markdown of all documents goes"
     )
     parser.add_argument("--engine", default="embedded")
-    parser.add_argument("--only", help="read documents whose name contains this, and write no report")
+    parser.add_argument("--only", metavar="REGEX", help="read these documents only, and write no report")
+    parser.add_argument("--sets", metavar="REGEX", help="read these sets only, and write no report")
     parser.add_argument("--compare", metavar="NAME=FOLDER", help="outputs of another engine on the generated set")
     parser.add_argument("--report-only", action="store_true", help="write the report anew from the last figures")
     return parser.parse_args()
@@ -236,7 +238,9 @@ def select(options: argparse.Namespace) -> dict[str, list[Sample]]:
         real = load_collection(options.data, weak=WEAK_TRUTHS)
         sets |= {REAL_FILES: real, REAL_IMAGES: real}
     if options.only:
-        sets = {name: [s for s in samples if options.only in s.id] for name, samples in sets.items()}
+        sets = {name: [s for s in samples if re.search(options.only, s.id)] for name, samples in sets.items()}
+    if options.sets:
+        sets = {name: samples for name, samples in sets.items() if re.search(options.sets, name)}
     return {name: samples for name, samples in sets.items() if samples}
 
 
@@ -253,7 +257,7 @@ def main() -> int:
             name, _, folder = options.compare.partition("=")
             compared = stored_outputs(load_generated(options.generated), Path(folder))
             results["compared"] = {"name": name, **compared}
-        if options.only:
+        if options.only or options.sets:
             json.dump(results["runs"], sys.stdout, indent=1, ensure_ascii=False)
             return 0
         results |= {
