@@ -24,7 +24,7 @@ _GRID = 32
 _PIXEL_THRESHOLD = 0.3
 _BOX_THRESHOLD = 0.55
 _UNCLIP_RATIO = 1.6
-_SHORT_LEAN = math.radians(20)
+_MIN_ELONGATION = 2.2
 _MIN_SIDE = 3.0
 """Shrunken lines thinner than this many pixels of the map are specks."""
 
@@ -174,24 +174,24 @@ def quads_from_map(probability: npt.NDArray[np.float32], stretch: Points) -> lis
 def _principal_angles(
     xs: npt.NDArray[np.intp], ys: npt.NDArray[np.intp], owner: npt.NDArray[np.intp], size: npt.NDArray[np.intp]
 ) -> Points:
-    """Angle in radians, -pi/2 to pi/2, of the long axis of each component, from its second moments."""
+    """Angle in radians, -pi/2 to pi/2, of the long axis of each component, from its second moments.
+
+    Components that are hardly longer than wide have no direction of their own; they count as level.
+    """
     count = len(size)
     dx = xs - (np.bincount(owner, xs, count) / size)[owner]
     dy = ys - (np.bincount(owner, ys, count) / size)[owner]
     xx, yy, xy = (np.bincount(owner, values, count) for values in (dx * dx, dy * dy, dx * dy))
-    result: Points = 0.5 * np.arctan2(2 * xy, xx - yy)
-    return result
+    angle: Points = 0.5 * np.arctan2(2 * xy, xx - yy)
+    spread = np.hypot(2 * xy, xx - yy)
+    long_axis, short_axis = xx + yy + spread, np.maximum(xx + yy - spread, 0)
+    angle[long_axis < _MIN_ELONGATION**2 * short_axis] = 0.0
+    return angle
 
 
 def _grown_box(xs: Points, ys: Points, angle: float) -> Points | None:
-    """Corners of the grown box around pixel centres of one component whose long axis has `angle`; None for a speck.
-
-    Short components have no direction of their own that could be trusted, so they get a box along the axes.
-    """
+    """Corners of the grown box around pixel centres of one component whose long axis has `angle`; None for a speck."""
     lean = angle - math.copysign(math.pi / 2, angle) if abs(angle) > math.pi / 4 else angle
-    extent_x, extent_y = np.ptp(xs) + 1, np.ptp(ys) + 1
-    if max(extent_x, extent_y) < 2.5 * min(extent_x, extent_y) and abs(lean) < _SHORT_LEAN:
-        lean = 0.0
     cos, sin = math.cos(lean), math.sin(lean)
     along, across = xs * cos + ys * sin, ys * cos - xs * sin
     x0, x1, y0, y1 = along.min() - 0.5, along.max() + 0.5, across.min() - 0.5, across.max() + 0.5

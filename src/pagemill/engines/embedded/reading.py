@@ -16,6 +16,7 @@ from pagemill.engines.embedded.lines import Check, LineReader
 from pagemill.engines.embedded.orientation import find_orientation
 from pagemill.engines.embedded.recognition import Reading, Recogniser
 from pagemill.engines.embedded.strokes import stroke_thickness
+from pagemill.engines.embedded.tighten import tightened
 
 _MIN_SKEW = 0.25
 """Degrees; below, turning costs more sharpness than it wins."""
@@ -65,14 +66,14 @@ class Reader:
             check: Called between steps; raises to stop.
         """
         clear, lines = self._prepared(sheet, check)
-        quads = self._detector.detect(clear)
+        quads = tightened(self._detector.detect(clear), clear)
         check()
         orientation = find_orientation(quads, lines)
         turns = orientation.quarter_turns
         if turns:
             sheet = sheet.turned(turns)
             clear, lines = self._prepared(sheet, check)
-            quads = self._detector.detect(clear)
+            quads = tightened(self._detector.detect(clear), clear)
         readings = [(quad, lines.read_best(quad, vertical=orientation.vertical)) for quad in quads]
         skew = page_skew(quads)
         if abs(skew) < _MIN_SKEW:
@@ -88,7 +89,7 @@ class Reader:
         if right - left < _MIN_AREA_SIDE or bottom - top < _MIN_AREA_SIDE:
             return []
         clear, lines = self._prepared(Sheet(sheet.image.crop((left, top, right, bottom))), check)
-        quads = self._detector.detect(clear)
+        quads = tightened(self._detector.detect(clear), clear)
         readings = [(quad, lines.read_best(quad, vertical=False)) for quad in quads]
         offset = np.array([left, top], dtype=np.float64)
         kept = self._kept(sheet, readings, lambda points: points + offset)

@@ -13,12 +13,14 @@ from pagemill.engines.embedded.ink import Mask, noise_level
 _FAINTEST = 14.0
 """Light grey hairlines of 0.25 points come out with about 20 grey levels of contrast."""
 _NOISE_FACTOR = 4.0
-_MIN_HORIZONTAL = 0.025
+_MIN_HORIZONTAL = 0.03
 """Shortest horizontal rule as a share of the page's width: longer than the bars of large letters."""
 _MIN_VERTICAL = 0.018
 """Shortest vertical rule as a share of the page's height: higher than the stems of letters."""
-_RUN = 0.6
-"""A slanted or broken rule is found in runs of this share of the shortest length."""
+_RUN = 0.7
+"""A slanted rule is found in steps; each must have this share of the shortest length."""
+_MAX_GAP = 4
+"""Pixels between pieces of one rule; gaps between bars of neighbouring letters are wider."""
 _MAX_THICKNESS = 9
 """Thicker bars are fills, not rules (pixels)."""
 
@@ -80,7 +82,7 @@ def _joined(pieces: list[tuple[float, float, float, float]]) -> list[tuple[float
             l0, t0, r0, b0 = rules[index]
             gap = left - r0
             if (
-                -3 < gap < 12
+                -3 < gap <= _MAX_GAP
                 and max(top, t0) <= min(bottom, b0) + 2
                 and max(bottom, b0) - min(top, t0) <= (_MAX_THICKNESS + 0.02 * (right - l0))
             ):
