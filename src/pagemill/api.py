@@ -28,6 +28,7 @@ Inputs = str | Path | Sequence[str | Path]
 
 AUTO = "auto"
 _EMBEDDED = "embedded"
+_OPENAI = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +44,21 @@ class EngineChoice:
     reason: str
 
 
-def choose_engine(name: str = AUTO) -> EngineChoice:
-    """Settles `auto`.
+def choose_engine(name: str = AUTO, endpoints: Sequence[str] = ()) -> EngineChoice:
+    """Settles `auto`: a server that was named, else the embedded engine.
 
     Args:
         name: Name of an engine, or `auto`.
+        endpoints: Base URLs of OpenAI-compatible servers.
     """
     if name != AUTO:
         return EngineChoice(name, f"Engine: {name}, as asked for.")
+    if endpoints:
+        return EngineChoice(_OPENAI, f"Engine: openai (the model at {', '.join(endpoints)}).")
     return EngineChoice(
         _EMBEDDED,
-        "Engine: embedded (OCR on this machine's CPU). LightOnOCR on vLLM reads better, above all formulas, "
-        "complex tables, handwriting and poor scans.",
+        "Engine: embedded (OCR on this machine's CPU), because no endpoint is given. LightOnOCR on vLLM reads better, "
+        "above all formulas, complex tables, handwriting and poor scans: start it and give --endpoint.",
     )
 
 
@@ -63,7 +67,7 @@ class ConvertArguments(TypedDict, total=False):
 
     Attributes:
         engine: Name of an engine, `auto`, or an engine of your own, which is left running.
-        engine_options: Options of an engine given by name.
+        engine_options: Options of an engine given by name; with `endpoints` among them `auto` takes `openai`.
         options: How documents are converted.
         render: How pages are rendered, and the limits on it.
         passwords: For encrypted PDFs: one password, or a book of them.
@@ -149,7 +153,7 @@ async def convert_stream(
     async with contextlib.AsyncExitStack() as stack:
         spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pagemill-")))
         sources = resolve_sources(names, stdin=stdin, spool_folder=spool, passwords=book)
-        chosen = create_engine(choose_engine(engine).name, engine_options) if isinstance(engine, str) else engine
+        chosen = engine if isinstance(engine, Engine) else _create(engine, engine_options)
         if isinstance(engine, str):
             stack.push_async_callback(chosen.aclose)
         pool = await stack.enter_async_context(
@@ -166,6 +170,10 @@ async def convert_stream(
         async with contextlib.aclosing(converter.run(sources)) as results:
             async for result in results:
                 yield result
+
+
+def _create(name: str, options: Mapping[str, Any] | None) -> Engine:
+    return create_engine(choose_engine(name, (options or {}).get("endpoints", ())).name, options)
 
 
 __all__ = [

@@ -29,8 +29,17 @@ class EngineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field("auto", description="`auto`, `embedded`, or the name of an installed engine.")
+    name: str = Field("auto", description="`auto`, `embedded`, `openai`, or the name of an installed engine.")
+    endpoints: tuple[str, ...] = Field((), description="Base URLs of OpenAI-compatible servers, for `openai`.")
+    model: str | None = Field(None, description="Name of the served model, where a server has several; for `openai`.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that engine.")
+
+    def all_options(self) -> dict[str, Any]:
+        """Options of the engine, with endpoints and model among them where they are given."""
+        named: dict[str, Any] = {"endpoints": list(self.endpoints)} if self.endpoints else {}
+        if self.model is not None:
+            named["model"] = self.model
+        return {**self.options, **named}
 
 
 class LogSettings(BaseModel):

@@ -25,7 +25,10 @@ def test_an_engine_of_another_package_plugs_in(tmp_path: Path, make_pdf: MakePdf
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("nonesuch", "There is no engine named 'nonesuch'. Installed engines: broken, embedded, fake, unfinished."),
+        (
+            "nonesuch",
+            "There is no engine named 'nonesuch'. Installed engines: broken, embedded, fake, openai, unfinished.",
+        ),
         ("broken", "needs a package that is not installed"),
         ("unfinished", "does not keep to pagemill.engines.Engine"),
     ],

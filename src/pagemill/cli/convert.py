@@ -53,8 +53,13 @@ def convert_command(
         typer.Option(help="Start each page with a comment.  [default: page-markers]", rich_help_panel=_OUTPUT),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", "-e", help="auto, embedded, or another.  [default: auto]")
+        str | None, typer.Option("--engine", "-e", help="auto, embedded, openai, or another.  [default: auto]")
     ] = None,
+    endpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="URL of an OpenAI-compatible server with LightOnOCR; may be given several times."),
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the served model, where there are several.")] = None,
     pages: Annotated[
         str | None, typer.Option("--pages", "-p", help="Page ranges, e.g. 1-3,7,10-.", rich_help_panel=_PAGES)
     ] = None,
@@ -103,7 +108,7 @@ def convert_command(
     """
     if stdout and json_events:
         raise ConfigurationError("--stdout and --json both want standard output.", "Choose one.")
-    settings = load_settings(config, _overrides(engine=engine, log_level=log_level))
+    settings = load_settings(config, _overrides(engine=engine, endpoints=endpoint, model=model, log_level=log_level))
     settings = _apply(
         settings,
         conversion={
@@ -140,10 +145,11 @@ def _run_until_stopped(run: Coroutine[Any, Any, int]) -> int:
         return ExitCode.INTERRUPTED
 
 
-def _overrides(engine: str | None, log_level: LogLevel | None) -> dict[str, Any]:
-    overrides: dict[str, Any] = {}
-    if engine is not None:
-        overrides["engine"] = {"name": engine}
+def _overrides(
+    engine: str | None, endpoints: list[str] | None, model: str | None, log_level: LogLevel | None
+) -> dict[str, Any]:
+    given = {"name": engine, "endpoints": endpoints or None, "model": model}
+    overrides: dict[str, Any] = {"engine": {name: value for name, value in given.items() if value is not None}}
     if log_level is not None:
         overrides["log"] = {"level": log_level}
     return overrides
@@ -200,7 +206,7 @@ async def _run(
     json_events: bool,
 ) -> int:
     console = Console(stderr=True)
-    choice = choose_engine(settings.engine.name)
+    choice = choose_engine(settings.engine.name, settings.engine.endpoints)
     if not quiet and not json_events:
         console.print(choice.reason, highlight=False, markup=False)
     summary = RunSummary()
@@ -211,7 +217,7 @@ async def _run(
             list(inputs),
             output,
             engine=choice.name,
-            engine_options=settings.engine.options,
+            engine_options=settings.engine.all_options() if choice.name == "openai" else settings.engine.options,
             options=settings.conversion,
             render=settings.render,
             passwords=passwords,

@@ -50,6 +50,8 @@ class ConversionOptions:
         overwrite_changed: Whether an output file that was edited since it was written may be overwritten.
         sampling: Sampling of generating engines.
         page_attempts: How often a page is tried when its error may pass.
+        readings: How often an engine that writes text reads a page whose text is cut, loops or is empty, each time in
+            another way.
         page_timeout_s: Seconds that one recognition may take.
         buffer_bytes: Encoded page images that may wait between rendering and recognition, in bytes.
         open_documents: How many documents are worked on at once.
@@ -64,6 +66,7 @@ class ConversionOptions:
     overwrite_changed: bool = False
     sampling: SamplingParams = SamplingParams()
     page_attempts: int = 2
+    readings: int = 4
     page_timeout_s: float = 600.0
     buffer_bytes: int = 64 * 2**20
     open_documents: int = 8
@@ -77,6 +80,7 @@ class ConversionOptions:
         """
         for name, value, least in (
             ("page_attempts", self.page_attempts, 1),
+            ("readings", self.readings, 1),
             ("page_timeout_s", self.page_timeout_s, 0.001),
             ("buffer_bytes", self.buffer_bytes, 1),
             ("open_documents", self.open_documents, 1),

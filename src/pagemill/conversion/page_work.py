@@ -6,11 +6,24 @@ import asyncio
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from pagemill.conversion.checks import check_text
 from pagemill.conversion.flow import ByteBudget
+from pagemill.conversion.ink import measure_ink
+from pagemill.conversion.ladder import read_page
 from pagemill.conversion.options import ConversionOptions, ReusePolicy
 from pagemill.conversion.page_store import DocumentKey, PageStore
 from pagemill.documents import RenderPool
-from pagemill.domain import DocumentInfo, DocumentSource, FinishReason, Page, PageError, PageImage, PageResult
+from pagemill.domain import (
+    DocumentInfo,
+    DocumentSource,
+    FinishReason,
+    Page,
+    PageError,
+    PageFlag,
+    PageImage,
+    PageResult,
+    SamplingParams,
+)
 from pagemill.domain.errors import EngineError, EngineTimeoutError, InputError, PagemillError
 from pagemill.engines import Engine
 from pagemill.telemetry import get_logger
@@ -89,7 +102,7 @@ class PageWorker:
         index = job.page.index
         for attempt in range(1, self._options.page_attempts + 1):
             try:
-                return replace(await self._render_and_recognize(job), index=index, attempts=attempt)
+                return await self._render_and_recognize(job, attempt)
             except (InputError, EngineError) as error:
                 _log.info("page failed", document=job.source.name, page=index + 1, code=error.code, attempt=attempt)
                 # The pool has retried a crashed render itself; only the engine's errors may pass.
@@ -100,7 +113,7 @@ class PageWorker:
                 return _failed(index, _unexpected(self._engine.name, error), attempt)
         raise AssertionError("page_attempts is at least 1")
 
-    async def _render_and_recognize(self, job: PageJob) -> PageResult:
+    async def _render_and_recognize(self, job: PageJob, attempt: int) -> PageResult:
         await self._render_slots.acquire()
         rendering = True
         try:
@@ -109,15 +122,33 @@ class PageWorker:
                 self._render_slots.release()
                 rendering = False
                 async with self._engine_slots:
-                    return await self._recognize(image)
+                    result = await self._read(image)
+                    return replace(result, index=job.page.index, attempts=result.attempts + attempt - 1)
         finally:
             if rendering:
                 self._render_slots.release()
 
-    async def _recognize(self, image: PageImage) -> PageResult:
+    async def _read(self, image: PageImage) -> PageResult:
+        capabilities = self._engine.capabilities
+        if not capabilities.generative:
+            return await self._recognize(image, self._options.sampling)
+        # An engine that writes text writes some for an empty page as well: it is not asked.
+        ink = await asyncio.to_thread(measure_ink, image)
+        if ink.is_blank:
+            return PageResult(image.index, "", flags=(PageFlag.BLANK,), width=image.width, height=image.height)
+        result = await read_page(
+            self._recognize,
+            image,
+            self._options.sampling,
+            attempts=self._options.readings,
+            max_long_side=capabilities.max_long_side,
+        )
+        return replace(result, flags=(*result.flags, *check_text(result.markdown, ink)))
+
+    async def _recognize(self, image: PageImage, params: SamplingParams) -> PageResult:
         limit = self._options.page_timeout_s
         try:
-            result = await asyncio.wait_for(self._engine.recognize(image, self._options.sampling), limit)
+            result = await asyncio.wait_for(self._engine.recognize(image, params), limit)
         except (TimeoutError, asyncio.TimeoutError) as error:
             raise EngineTimeoutError(
                 f"The engine '{self._engine.name}' did not finish the page within {limit:g} s.",

@@ -61,6 +61,10 @@ class PageFlag(str, Enum):
     LOW_CONFIDENCE = "low_confidence"
     DOWNSCALED = "downscaled"
     TRUNCATED = "truncated"
+    RETRIED = "retried"
+    TILED = "tiled"
+    TEXT_EXCEEDS_INK = "text_exceeds_ink"
+    UNKNOWN_SCRIPT = "unknown_script"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,9 @@ class EngineCapabilities:
         max_in_flight: How many pages it wants at once.
         media_types: Encodings of page images that it takes, the preferred one first.
         wants_text_layer: Whether pages should carry their text layer.
+        max_long_side: Pixels on the long side of an image beyond which it would scale it down; 0 for no bound. Longer
+            pages reach it in pieces.
+        generative: Whether it writes text token by token, so that it may loop, or invent text on blank pages.
     """
 
     version: str
@@ -26,6 +29,8 @@ class EngineCapabilities:
     max_in_flight: int = 1
     media_types: tuple[str, ...] = ("image/png",)
     wants_text_layer: bool = False
+    max_long_side: int = 0
+    generative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,329 @@
+"""LightOnOCR, or any model for OCR, on servers that speak the OpenAI chat API: vLLM, SGLang, llama.cpp."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, replace
+
+import aiohttp
+
+from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, Usage
+from pagemill.domain.errors import (
+    ConfigurationError,
+    EngineError,
+    EngineOverloadedError,
+    EngineTimeoutError,
+    EngineUnavailableError,
+)
+from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
+from pagemill.engines.openai.options import OpenAIOptions, SizeClass
+from pagemill.engines.openai.presets import ModelPreset, preset_for
+from pagemill.engines.openai.repetition import LoopWatch
+from pagemill.engines.openai.tokens import image_tokens
+from pagemill.engines.openai.window import AdaptiveWindow, Overload
+from pagemill.engines.openai.wire import StreamParser, chat_request, error_of_response
+from pagemill.engines.protocol import EngineCapabilities, EngineHealth
+from pagemill.telemetry import get_logger
+
+_ENGINE_VERSION = "1"
+_PROBE_TIMEOUT_S = 5.0
+_OVERLOAD_PAUSE_S = 1.0
+_LONGEST_OVERLOAD_PAUSE_S = 30.0
+_MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
+
+_log = get_logger("pagemill.engines.openai")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    text: str
+    finish_reason: FinishReason
+    usage: Usage
+
+
+class OpenAIEngine:
+    """Sends page images to one or several servers and reads their answers as they are written.
+
+    Args:
+        options: Servers, model and bounds.
+    """
+
+    def __init__(self, options: OpenAIOptions) -> None:
+        self._options = options
+        self._endpoints = [
+            Endpoint(url, AdaptiveWindow(w.initial, w.least, w.most, fixed=w.fixed))
+            for w in (options.window,)
+            for url in options.endpoints
+        ]
+        self._dispatcher = Dispatcher(self._endpoints, options.classes)
+        self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
+        self._probes: set[asyncio.Task[None]] = set()
+        self._model = options.model or ""
+        self._preset: ModelPreset = preset_for(self._model)
+        self._server = ""
+        self._detects_repetition = options.repetition_detection == "on"
+        self._started = False
+
+    @property
+    def name(self) -> str:
+        """`openai`."""
+        return "openai"
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """What is in flight where; for metrics and tests."""
+        return self._dispatcher
+
+    @property
+    def capabilities(self) -> EngineCapabilities:
+        """The model that is served, and how many pages it may get."""
+        return EngineCapabilities(
+            version=f"{self._model or 'unknown model'} on {self._server or 'unknown server'}",
+            fingerprint=f"openai-{_ENGINE_VERSION};{self._model};{self._server}",
+            max_in_flight=self._options.window.most * len(self._endpoints),
+            media_types=_MEDIA_TYPES,
+            max_long_side=self._preset.long_side,
+            generative=True,
+        )
+
+    async def start(self) -> None:
+        """Finds out which model is served, and by what.
+
+        Raises:
+            EngineUnavailableError: No server answers.
+            ConfigurationError: The model is not served, or there are several and none was named.
+        """
+        if self._started:
+            return
+        headers = {}
+        if self._options.api_key is not None:
+            headers["Authorization"] = f"Bearer {self._options.api_key.get_secret_value()}"
+        for endpoint in self._endpoints:
+            for size_class in self._options.classes:
+                self._sessions[endpoint.url, size_class.name] = aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=0), headers=headers
+                )
+        try:
+            await self._look_around()
+        except BaseException:
+            await self.aclose()
+            raise
+        self._started = True
+
+    async def _look_around(self) -> None:
+        problems: list[str] = []
+        for endpoint in self._endpoints:
+            try:
+                models = await self._served_models(endpoint)
+            except (EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+                problems.append(f"{endpoint.url}: {error or type(error).__name__}")
+                self._set_aside(endpoint)
+                continue
+            self._choose_model(models, endpoint)
+            self._server = self._server or await self._server_version(endpoint)
+        if len(problems) == len(self._endpoints):
+            raise EngineUnavailableError(
+                f"No server answers ({'; '.join(problems)}).",
+                "Start one (vllm serve lightonai/LightOnOCR-2-1B), check --endpoint, or use --engine embedded.",
+            )
+        if self._options.repetition_detection == "auto":
+            self._detects_repetition = self._server.startswith("vllm")
+
+    def _choose_model(self, models: list[str], endpoint: Endpoint) -> None:
+        wanted = self._model
+        if not wanted:
+            if len(models) != 1:
+                raise ConfigurationError(
+                    f"{endpoint.url} serves {', '.join(models) or 'no model'}.", "Name one with the option model."
+                )
+            self._model = models[0]
+        elif wanted not in models:
+            raise ConfigurationError(
+                f"{endpoint.url} does not serve '{wanted}' but {', '.join(models) or 'nothing'}.",
+                "Set the option model, or leave it out when all servers serve one model.",
+            )
+        self._preset = preset_for(self._model)
+
+    async def _served_models(self, endpoint: Endpoint) -> list[str]:
+        session = self._session(endpoint, self._options.classes[0])
+        timeout = aiohttp.ClientTimeout(total=self._options.connect_timeout_s)
+        async with session.get(f"{endpoint.url}/models", timeout=timeout) as response:
+            body = await response.read()
+            if response.status != 200:
+                raise error_of_response(response.status, body, response.headers.get("Retry-After"))
+            data = await response.json(content_type=None)
+        return [str(item.get("id", "")) for item in data.get("data", []) if isinstance(item, dict)]
+
+    async def _server_version(self, endpoint: Endpoint) -> str:
+        """`vllm 0.30.0` where the server says so, else what kind of server it names itself."""
+        session = self._session(endpoint, self._options.classes[0])
+        root = endpoint.url.removesuffix("/v1")
+        with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, AttributeError):
+            timeout = aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S)
+            async with session.get(f"{root}/version", timeout=timeout) as response:
+                if response.status == 200 and (version := (await response.json(content_type=None)).get("version")):
+                    return f"vllm {version}"
+                return (response.headers.get("Server") or "").split("/")[0].lower()
+        return ""
+
+    def _session(self, endpoint: Endpoint, size_class: SizeClass) -> aiohttp.ClientSession:
+        return self._sessions[endpoint.url, size_class.name]
+
+    def _class_of(self, page: PageImage, tokens: int) -> SizeClass:
+        long_side = max(page.width, page.height)
+        for size_class in self._options.classes:
+            fits_side = size_class.max_long_side is None or long_side <= size_class.max_long_side
+            fits_tokens = size_class.max_image_tokens is None or tokens <= size_class.max_image_tokens
+            if fits_side and fits_tokens:
+                return size_class
+        return self._options.classes[-1]
+
+    async def recognize(self, page: PageImage, params: SamplingParams) -> PageResult:
+        """Reads one page; an answer that is cut or loops comes back with the text before and its finish reason.
+
+        Raises:
+            EngineError: The servers cannot be reached, stay full, or refuse the page.
+        """
+        started = time.monotonic()
+        tokens = image_tokens(page.width, page.height)
+        # The answer must fit behind the prompt; asking for more than the context is a refused request.
+        params = replace(params, max_tokens=max(1, min(params.max_tokens, self._preset.context - tokens - 64)))
+        size_class = self._class_of(page, tokens)
+        answer = await self._ask(page, params, size_class, tokens)
+        return PageResult(
+            index=page.index,
+            markdown=answer.text,
+            finish_reason=answer.finish_reason,
+            usage=answer.usage,
+            duration_s=time.monotonic() - started,
+            width=page.width,
+            height=page.height,
+        )
+
+    async def _ask(self, page: PageImage, params: SamplingParams, size_class: SizeClass, tokens: int) -> _Answer:
+        error: EngineError | None = None
+        pause = _OVERLOAD_PAUSE_S
+        for attempt in range(1, self._options.transport_attempts + 1):
+            lease = await self._dispatcher.acquire(
+                size_class.name, tokens, self._allowed(), self._options.outage_timeout_s
+            )
+            try:
+                answer = await self._send(lease, page, params, size_class)
+                if answer.finish_reason is not FinishReason.ABORT:
+                    self._dispatcher.succeeded(lease, answer.usage.completion_tokens)
+                    return answer
+                error = EngineUnavailableError("The server gave the page up while it was shutting down.")
+                self._note_failure(lease)
+            except EngineOverloadedError as overloaded:
+                error = overloaded
+                self._dispatcher.overloaded(lease, Overload.REFUSED)
+            except EngineTimeoutError as timeout:
+                error = timeout
+                self._dispatcher.overloaded(lease, Overload.TIMEOUT)
+                self._note_failure(lease)
+            except EngineUnavailableError as unavailable:
+                error = unavailable
+                self._note_failure(lease)
+            finally:
+                self._dispatcher.release(lease)
+            _log.info(
+                "request failed", endpoint=lease.endpoint.url, page=page.index + 1, code=error.code, attempt=attempt
+            )
+            if isinstance(error, EngineOverloadedError):
+                await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
+                pause = min(_LONGEST_OVERLOAD_PAUSE_S, pause * 2)
+        assert error is not None
+        raise error
+
+    def _allowed(self) -> frozenset[str]:
+        """Servers that may read a page: those of its language's route, else those without a route."""
+        wanted = set(self._options.languages)
+        routed = {route.endpoint for route in self._options.routes if wanted & set(route.languages)}
+        if routed:
+            return frozenset(routed)
+        reserved = {route.endpoint for route in self._options.routes}
+        free = frozenset(self._options.endpoints) - reserved
+        return free or frozenset(self._options.endpoints)
+
+    async def _send(self, lease: Lease, page: PageImage, params: SamplingParams, size_class: SizeClass) -> _Answer:
+        body = chat_request(self._model, page, params, repetition_detection=self._detects_repetition)
+        session = self._session(lease.endpoint, size_class)
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self._options.connect_timeout_s, sock_read=self._options.first_token_timeout_s
+        )
+        try:
+            async with session.post(f"{lease.endpoint.url}/chat/completions", json=body, timeout=timeout) as response:
+                if response.status != 200:
+                    raise error_of_response(response.status, await response.read(), response.headers.get("Retry-After"))
+                return await self._read(response)
+        except asyncio.TimeoutError as error:
+            raise EngineTimeoutError(
+                f"{lease.endpoint.url} did not answer in time.",
+                "See the options first_token_timeout_s and stall_timeout_s.",
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineUnavailableError(
+                f"The connection to {lease.endpoint.url} failed ({error or type(error).__name__}).", "Is it running?"
+            ) from error
+
+    async def _read(self, response: aiohttp.ClientResponse) -> _Answer:
+        """Reads the stream to its end, or to the start of a loop; leaving early frees the server within moments."""
+        parser, watch = StreamParser(), LoopWatch()
+        usage, reason = Usage(), None
+        chunks = response.content.iter_any().__aiter__()
+        wait_s = self._options.first_token_timeout_s
+        while True:
+            try:
+                data = await asyncio.wait_for(chunks.__anext__(), wait_s)
+            except StopAsyncIteration:
+                break
+            wait_s = self._options.stall_timeout_s
+            for delta in parser.feed(data):
+                usage = delta.usage or usage
+                reason = delta.finish_reason or reason
+                loop = watch.feed(delta.text) if delta.text else None
+                if loop is not None:
+                    response.close()
+                    kept = watch.text[: loop.start + len(loop.unit)]
+                    return _Answer(kept, FinishReason.REPETITION, usage)
+        if reason is None:
+            raise EngineUnavailableError("The server ended its answer in the middle.", "Look at its log.")
+        return _Answer(watch.text, reason, usage)
+
+    def _note_failure(self, lease: Lease) -> None:
+        if self._dispatcher.failed(lease):
+            _log.warning("endpoint set aside", endpoint=lease.endpoint.url)
+            self._watch_for_return(lease.endpoint)
+
+    def _set_aside(self, endpoint: Endpoint) -> None:
+        endpoint.set_aside = True
+        self._watch_for_return(endpoint)
+
+    def _watch_for_return(self, endpoint: Endpoint) -> None:
+        async def probe(asked: Endpoint) -> bool:
+            with contextlib.suppress(EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError):
+                return bool(await self._served_models(asked))
+            return False
+
+        async def watch() -> None:
+            await self._dispatcher.probe_until_back(endpoint, lambda asked: asyncio.ensure_future(probe(asked)))
+            _log.warning("endpoint is back", endpoint=endpoint.url)
+
+        self._probes.add(task := asyncio.create_task(watch()))
+        task.add_done_callback(self._probes.discard)
+
+    async def health(self) -> EngineHealth:
+        """Whether any server answers."""
+        live = [endpoint.url for endpoint in self._endpoints if not endpoint.set_aside]
+        return EngineHealth(bool(live), f"{len(live)} of {len(self._endpoints)} servers in use")
+
+    async def aclose(self) -> None:
+        """Closes all connections; requests in flight are dropped by the servers."""
+        for task in self._probes:
+            task.cancel()
+        await asyncio.gather(*self._probes, return_exceptions=True)
+        sessions, self._sessions = list(self._sessions.values()), {}
+        await asyncio.gather(*(session.close() for session in sessions))
+        self._started = False

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from fake_openai import Answer, FakeServer, Request
+from pagemill.domain import FinishReason, PageImage, SamplingParams
+from pagemill.domain.errors import (
+    ConfigurationError,
+    EngineOverloadedError,
+    EngineTimeoutError,
+    EngineUnavailableError,
+    RequestRejectedError,
+)
+from pagemill.engines.openai import create_engine
+from pagemill.engines.openai.engine import OpenAIEngine
+
+PARAMS = SamplingParams()
+
+
+def page(index: int = 0, width: int = 280, height: int = 280) -> PageImage:
+    buffer = io.BytesIO()
+    Image.new("L", (width, height), index % 256).save(buffer, "PNG")
+    return PageImage(index, buffer.getvalue(), "image/png", width, height)
+
+
+@asynccontextmanager
+async def engine_on(*servers: FakeServer, **options: Any) -> AsyncIterator[OpenAIEngine]:
+    engine = create_engine({"endpoints": [server.url for server in servers], **options})
+    assert isinstance(engine, OpenAIEngine)
+    await engine.start()
+    try:
+        yield engine
+    finally:
+        await engine.aclose()
+
+
+async def settled(condition: Callable[[], bool]) -> None:
+    for _ in range(200):
+        if condition():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError("it did not settle")
+
+
+async def test_the_request_is_the_image_alone_with_the_card_s_sampling() -> None:
+    async with FakeServer() as server, engine_on(server) as engine:
+        image = page()
+        result = await engine.recognize(image, PARAMS)
+    (request,) = server.requests
+    assert result.ok
+    assert result.markdown == "# Page\n\nHello.\n"
+    assert result.usage.completion_tokens == 2
+    assert request.image == image.data
+    assert [part["type"] for part in request.body["messages"][0]["content"]] == ["image_url"]
+    assert len(request.body["messages"]) == 1
+    assert (request.body["temperature"], request.body["top_p"], request.body["max_tokens"]) == (0.2, 0.9, 4096)
+    assert "repetition_detection" in request.body
+    assert "repetition_penalty" not in request.body
+
+
+async def test_servers_that_are_not_vllm_get_no_fields_of_vllm() -> None:
+    async with FakeServer(version=None) as server, engine_on(server) as engine:
+        await engine.recognize(page(), PARAMS)
+    assert "repetition_detection" not in server.requests[0].body
+
+
+async def test_the_key_is_sent_and_shows_nowhere() -> None:
+    async with FakeServer() as server, engine_on(server, api_key="sk-very-secret") as engine:
+        await engine.recognize(page(), PARAMS)
+        assert server.requests[0].headers["Authorization"] == "Bearer sk-very-secret"
+        assert "very-secret" not in repr(engine._options)
+
+
+@pytest.mark.parametrize("reason", ["length", "repetition"])
+async def test_only_stop_is_success(reason: str) -> None:
+    async with FakeServer(lambda _: Answer("half a page", reason)) as server, engine_on(server) as engine:
+        result = await engine.recognize(page(), PARAMS)
+    assert not result.ok
+    assert result.finish_reason is FinishReason(reason)
+    assert result.markdown == "half a page"
+
+
+async def test_a_loop_is_left_early_and_the_text_before_it_kept() -> None:
+    text = "# Report\n\nA first paragraph of the page.\n\n" + "And so it goes on and on. " * 2000
+    answer = Answer(text, token_delay_s=0.0005)
+    async with FakeServer(lambda _: answer) as server, engine_on(server) as engine:
+        result = await engine.recognize(page(), PARAMS)
+        await settled(lambda: server.in_flight == 0)
+    assert result.finish_reason is FinishReason.REPETITION
+    assert result.markdown.startswith("# Report\n\nA first paragraph of the page.\n\nAnd so it goes on and on. ")
+    assert len(result.markdown) < 200
+    assert server.given_up == 1
+
+
+async def test_a_full_server_is_asked_again_when_it_says() -> None:
+    answers = iter([Answer(status=503, retry_after="0"), Answer(status=429, retry_after="0"), Answer()])
+    async with FakeServer(lambda _: next(answers)) as server, engine_on(server) as engine:
+        assert (await engine.recognize(page(), PARAMS)).ok
+    assert len(server.requests) == 3
+
+
+async def test_a_server_that_stays_full_is_an_error_with_its_words() -> None:
+    full = Answer(status=503, retry_after="0")
+    async with FakeServer(lambda _: full) as server, engine_on(server, transport_attempts=3) as engine:
+        with pytest.raises(EngineOverloadedError, match="503: as the test wants it"):
+            await engine.recognize(page(), PARAMS)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        Answer(status=500),
+        Answer("half", finish_reason="abort"),
+        Answer("cut before its end", finish_reason=None),
+        Answer("a longer text that is cut", disconnect_after=2),
+    ],
+    ids=["500", "abort", "no end", "disconnect"],
+)
+async def test_what_the_server_breaks_off_is_asked_again_and_never_returned(first: Answer) -> None:
+    answers = iter([first, Answer("whole")])
+    async with FakeServer(lambda _: next(answers)) as server, engine_on(server) as engine:
+        assert (await engine.recognize(page(), PARAMS)).markdown == "whole"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 413, 501])
+async def test_a_refused_page_is_not_sent_again(status: int) -> None:
+    async with FakeServer(lambda _: Answer(status=status)) as server, engine_on(server) as engine:
+        with pytest.raises(RequestRejectedError):
+            await engine.recognize(page(), PARAMS)
+    assert len(server.requests) == 1
+
+
+async def test_a_server_that_stalls_is_a_timeout() -> None:
+    options = {"stall_timeout_s": 0.1, "transport_attempts": 2}
+    async with FakeServer(lambda _: Answer(hang=True)) as server, engine_on(server, **options) as engine:
+        with pytest.raises(EngineTimeoutError):
+            await engine.recognize(page(), PARAMS)
+        await settled(lambda: server.in_flight == 0)
+
+
+async def test_a_cancelled_page_leaves_the_server() -> None:
+    async with FakeServer(lambda _: Answer(hang=True)) as server, engine_on(server) as engine:
+        task = asyncio.create_task(engine.recognize(page(), PARAMS))
+        await settled(lambda: server.in_flight == 1)
+        task.cancel()
+        await settled(lambda: server.in_flight == 0)
+        assert engine.dispatcher.endpoints[0].busy == 0
+
+
+async def test_the_window_keeps_within_what_a_server_takes() -> None:
+    def script(_request: Request) -> Answer:
+        return Answer(delay_s=0.02)
+
+    async with FakeServer(script, capacity=6) as server, engine_on(server, transport_attempts=50) as engine:
+        results = await asyncio.gather(*(engine.recognize(page(i), PARAMS) for i in range(60)))
+    assert all(result.ok for result in results)
+    assert server.most_in_flight <= 6
+
+
+async def test_two_servers_share_the_work_and_one_that_dies_is_left_alone() -> None:
+    async with FakeServer(lambda _: Answer(delay_s=0.01)) as good:
+        dying = FakeServer(lambda _: Answer(delay_s=0.01))
+        await dying.__aenter__()
+        async with engine_on(good, dying) as engine:
+            first = await asyncio.gather(*(engine.recognize(page(i), PARAMS) for i in range(40)))
+            assert len(dying.requests) >= 10
+            await dying.__aexit__()
+            second = await asyncio.gather(*(engine.recognize(page(i), PARAMS) for i in range(40)))
+            assert all(result.ok for result in first + second)
+            states = {endpoint.url: endpoint.set_aside for endpoint in engine.dispatcher.endpoints}
+            assert states == {good.url: False, dying.url: True}
+            # It comes back on the same port and is used again.
+            again = FakeServer(lambda _: Answer(delay_s=0.01), port=dying.port)
+            async with again:
+                await settled(lambda: not engine.dispatcher.endpoints[1].set_aside)
+                await asyncio.gather(*(engine.recognize(page(i), PARAMS) for i in range(40)))
+                assert again.requests
+
+
+async def test_an_outage_makes_pages_wait_and_then_fail() -> None:
+    server = FakeServer()
+    await server.__aenter__()
+    options = {"outage_timeout_s": 0.3, "transport_attempts": 10}
+    async with engine_on(server, **options) as engine:
+        await server.__aexit__()
+        with pytest.raises(EngineUnavailableError, match="No server has answered"):
+            await engine.recognize(page(), PARAMS)
+
+
+async def test_pages_of_a_language_go_to_their_server() -> None:
+    async with FakeServer() as half, FakeServer() as brain:
+        routes = [{"languages": ["zh", "ja"], "endpoint": half.url}]
+        async with engine_on(half, brain, routes=routes, languages=["zh"]) as engine:
+            await engine.recognize(page(), PARAMS)
+        async with engine_on(half, brain, routes=routes) as engine:
+            await engine.recognize(page(), PARAMS)
+    assert (len(half.requests), len(brain.requests)) == (1, 1)
+
+
+async def test_small_pages_do_not_stand_behind_large_ones() -> None:
+    order: list[int] = []
+
+    def script(request: Request) -> Answer:
+        order.append(len(request.image))
+        return Answer(delay_s=0.02)
+
+    window = {"initial": 4, "fixed": True}
+    async with FakeServer(script) as server, engine_on(server, window=window) as engine:
+        large = [asyncio.create_task(engine.recognize(page(i, 2800, 2800), PARAMS)) for i in range(20)]
+        await asyncio.sleep(0.01)
+        small = [asyncio.create_task(engine.recognize(page(i, 56, 56), PARAMS)) for i in range(8)]
+        await asyncio.gather(*small)
+        assert sum(task.done() for task in large) <= 12
+        await asyncio.gather(*large)
+
+
+async def test_the_answer_is_bounded_by_the_context() -> None:
+    async with FakeServer() as server, engine_on(server) as engine:
+        await engine.recognize(page(0, 1540, 1540), SamplingParams(max_tokens=16_384))
+    assert server.requests[0].body["max_tokens"] == 16_384 - 3025 - 64
+
+
+async def test_start_tells_what_is_wrong() -> None:
+    async with FakeServer(model="other") as server:
+        with pytest.raises(ConfigurationError, match="does not serve 'lightonocr' but other"):
+            async with engine_on(server, model="lightonocr"):
+                pass
+        url = server.url
+    engine = create_engine({"endpoints": [url]})
+    with pytest.raises(EngineUnavailableError, match="No server answers"):
+        await engine.start()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "endpoints"),
+        ({"endpoints": ["ftp://x"]}, "no http"),
+        ({"endpoints": ["x:1"], "windw": 3}, "windw"),
+        ({"endpoints": ["x:1"], "routes": [{"languages": ["zh"], "endpoint": "y:2"}]}, "no endpoint"),
+        ({"endpoints": ["x:1"], "classes": [{"name": "a", "share": 0.7}, {"name": "b", "share": 0.7}]}, "more than 1"),
+    ],
+)
+def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        create_engine(options)
