@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fake_openai import Answer, FakeServer, Request
-
 from pagemill import ConversionOptions, convert_async
 from pagemill.domain import ConversionStatus, PageFlag
 

@@ -6,7 +6,7 @@ from pagemill.engines.openai.repetition import LoopWatch, find_loop
 
 PROSE = (
     "The council approved the second phase of the river project on 14 March 2025. Engineers will remove two weirs, "
-    "replant 4.6 km of bank and widen the floodplain near the old mill. Local residents raised questions about noise.\n\n"
+    "replant 4.6 km of bank and widen the floodplain near the old mill. Residents raised questions about noise.\n\n"
 )
 
 LOOPS = {
@@ -32,9 +32,6 @@ PAGES = {
     "a hymn": ("Glory, glory, hallelujah!\n" * 3 + "His truth is marching on.\n\n") * 5,
     "a numbered list": "".join(f"{i}. {name} of the board\n" for i, name in enumerate(["Chair", "Clerk", "Head"] * 3)),
     "a bibliography": "".join(
-        f"[{i}] Author {chr(65 + i)}. A title of its own {i * 7}. Press, {1990 + i}.
-" for i in range(11)
-    ),
         f"[{i}] Author {chr(65 + i)}. A title of its own {i * 7}. Press, {1990 + i}.\n" for i in range(11)
     ),
     "a rule": "-" * 200,
