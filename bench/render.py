@@ -25,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -54,14 +55,17 @@ class Outcome:
     bytes: int
 
 
-def make_document(path: Path, pages: int) -> list[str]:
-    """Writes a document of A4 pages of four kinds and returns the kind of each."""
+ALL_KINDS = ("text", "text", "table", "text", "drawing", "text", "table", "photo")
+
+
+def make_document(path: Path, pages: int, kinds_in_turn: Sequence[str] = ALL_KINDS) -> list[str]:
+    """Writes a document of A4 pages of up to four kinds and returns the kind of each."""
     from reportlab.pdfgen.canvas import Canvas  # noqa: PLC0415 - other PDFs can be measured without it
 
     rng = random.Random(20)
     canvas = Canvas(str(path), pagesize=PAGE, invariant=1)
     draw = {"text": _text_page, "table": _table_page, "drawing": _drawing_page, "photo": _photo_page}
-    kinds = [("text", "text", "table", "text", "drawing", "text", "table", "photo")[i % 8] for i in range(pages)]
+    kinds = [kinds_in_turn[index % len(kinds_in_turn)] for index in range(pages)]
     for kind in kinds:
         draw[kind](canvas, rng)
         canvas.showPage()
