@@ -88,7 +88,7 @@ class PagePipeline:
         layer = page.text_layer
         assert layer is not None
         lines = lines_from_text_layer(layer)
-        rulings = find_rulings(sheet)
+        rulings = find_rulings(sheet, [line.box for line in lines])
         flags = [PageFlag.TEXT_LAYER]
         for area in unread_areas(sheet, layer, rulings):
             check()
@@ -105,7 +105,8 @@ class PagePipeline:
             flags.append(PageFlag.ROTATED)
         if reading.skew:
             flags.append(PageFlag.DESKEWED)
-        return _Findings(reading.sheet, reading.lines, find_rulings(reading.sheet), tuple(flags))
+        rulings = find_rulings(reading.sheet, [line.box for line in reading.lines])
+        return _Findings(reading.sheet, reading.lines, rulings, tuple(flags))
 
     def _structured(self, page: PageImage, findings: _Findings, started: float) -> PageResult:
         sheet, flags = findings.sheet, list(findings.flags)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import ndimage
 
@@ -21,19 +23,36 @@ _RUN = 0.7
 """A slanted rule is found in steps; each must have this share of the shortest length."""
 _MAX_GAP = 4
 """Pixels between pieces of one rule; gaps between bars of neighbouring letters are wider."""
+_LONGEST_BAR = 1.5
+"""Length of the longest bar in a letter, or dash, in heights of a line's box."""
 _MAX_THICKNESS = 9
 """Thicker bars are fills, not rules (pixels)."""
 
 
-def find_rulings(sheet: Sheet) -> Rulings:
-    """All drawn horizontal and vertical lines of an upright page, as thin boxes."""
+def find_rulings(sheet: Sheet, text: Sequence[BoundingBox] = ()) -> Rulings:
+    """All drawn horizontal and vertical lines of an upright page, as thin boxes.
+
+    Args:
+        sheet: The page.
+        text: Boxes of its text lines: bars and stems of large letters are no rules.
+    """
     mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * noise_level(sheet))
     horizontal = _rules(mask, max(24, round(_MIN_HORIZONTAL * sheet.width)))
     vertical = _rules(np.ascontiguousarray(mask.T), max(24, round(_MIN_VERTICAL * sheet.height)))
-    return Rulings(
+    rulings = Rulings(
         tuple(BoundingBox(left, top, right, bottom) for left, top, right, bottom in horizontal),
         tuple(BoundingBox(top, left, bottom, right) for left, top, right, bottom in vertical),
     )
+    return Rulings(
+        tuple(rule for rule in rulings.horizontal if not _in_letters(rule, text)),
+        tuple(rule for rule in rulings.vertical if not _in_letters(rule, text)),
+    )
+
+
+def _in_letters(rule: BoundingBox, text: Sequence[BoundingBox]) -> bool:
+    """Whether a rule lies in a line of text and is hardly longer than that is high."""
+    length = max(rule.width, rule.height)
+    return any(rule.share_inside(box) > 0.8 and length < _LONGEST_BAR * min(box.width, box.height) for box in text)
 
 
 def _rules(mask: Mask, shortest: int) -> list[tuple[float, float, float, float]]:
@@ -48,7 +67,7 @@ def _rules(mask: Mask, shortest: int) -> list[tuple[float, float, float, float]]
         if height > _MAX_THICKNESS + 0.02 * length:
             continue
         found.append((float(columns.start), float(rows.start), float(columns.stop), float(rows.stop)))
-    merged = _joined(found)
+    merged = _joined(found, 2 * shortest)
     return [rule for rule in merged if rule[2] - rule[0] >= shortest and _thin(mask, rule)]
 
 
@@ -74,15 +93,16 @@ def _thin(mask: Mask, rule: tuple[float, float, float, float]) -> bool:
     return bool(mask[top:bottom, left:right].sum() <= _MAX_THICKNESS * length)
 
 
-def _joined(pieces: list[tuple[float, float, float, float]]) -> list[tuple[float, float, float, float]]:
-    """Joins pieces of one rule: at the same height and hardly apart."""
+def _joined(pieces: list[tuple[float, float, float, float]], least: int) -> list[tuple[float, float, float, float]]:
+    """Joins pieces of one rule, each at least `least` long: at the same height and hardly apart."""
     rules: list[tuple[float, float, float, float]] = []
     for left, top, right, bottom in sorted(pieces):
         for index in range(len(rules) - 1, -1, -1):
             l0, t0, r0, b0 = rules[index]
             gap = left - r0
             if (
-                -3 < gap <= _MAX_GAP
+                min(right - left, r0 - l0) >= least
+                and -3 < gap <= _MAX_GAP
                 and max(top, t0) <= min(bottom, b0) + 2
                 and max(bottom, b0) - min(top, t0) <= (_MAX_THICKNESS + 0.02 * (right - l0))
             ):
