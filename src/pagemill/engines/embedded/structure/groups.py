@@ -10,9 +10,9 @@ from pagemill.engines.embedded.structure.metrics import box_of
 from pagemill.engines.embedded.structure.tables import Table
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """Lines that belong together.
+    """Lines that belong together; compared by identity, as two groups may look alike.
 
     Attributes:
         kind: What they are taken for so far.

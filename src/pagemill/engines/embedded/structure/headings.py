@@ -48,8 +48,8 @@ def heading_levels(groups: Sequence[Group], metrics: PageMetrics, *, first_page:
     """Finds headings and their levels.
 
     Levels follow the size of the type, largest first, and the depth of numbering where there is any: `1` is one
-    level below the document's title, `1.1` one more; below a title on the same page, the shallowest comes next. Sizes that differ by less than what recognition can tell are
-    one level.
+    level below the document's title, `1.1` one more; below a title on the same page, the shallowest comes next. Sizes
+    that differ by less than what recognition can tell are one level.
 
     Args:
         groups: All groups of the body in reading order.
@@ -90,11 +90,10 @@ def _is_heading(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bo
     if size > (1.15 if exact else 1.35):
         return not _is_passage(group, text)
     small = size < (0.97 if exact else 0.8)
-    if small or not _leads_on(groups, index, metrics):
+    if small:
         return False
-    if _is_emphasised(group, metrics):
-        return True
-    return bool(_number(text)) and (size > 1.06 or (not exact and _is_lone_number(groups, index)))
+    numbered = bool(_number(text)) and (size > 1.06 or (not exact and _is_lone_number(groups, index)))
+    return (numbered or _is_emphasised(group, metrics)) and _leads_on(groups, index, metrics)
 
 
 def _is_lone_number(groups: Sequence[Group], index: int) -> bool:

@@ -7,8 +7,10 @@ separates them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from pagemill.engines.embedded.structure.groups import Group
 from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
@@ -30,13 +32,15 @@ def reading_order(groups: Sequence[Group], metrics: PageMetrics, *, right_to_lef
         metrics: Sizes of the page's running text.
         right_to_left: Whether columns follow each other from right to left.
     """
-    return _Cutter(metrics, right_to_left).order(list(groups), 0)
+    rows = {group: len(visual_rows(group.lines)) for group in groups}
+    return _Cutter(metrics, right_to_left, rows).order(list(groups), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Cutter:
     metrics: PageMetrics
     right_to_left: bool
+    rows: Mapping[Group, int]
 
     def order(self, groups: list[Group], depth: int) -> list[Group]:
         if len(groups) < 2 or depth > _MAX_DEPTH:
@@ -139,8 +143,8 @@ class _Cutter:
 
     def _has_body(self, side: Sequence[Group]) -> bool:
         lines = [line for group in side for line in group.lines]
-        rows = sum(len(visual_rows(group.lines)) for group in side if group.lines)
-        tall = any(len(visual_rows(group.lines)) >= 3 for group in side) or rows >= 8
+        rows = [self.rows[group] for group in side]
+        tall = max(rows) >= 3 or sum(rows) >= 8
         pictures = any(not group.lines or group.table for group in side)
         letters = sorted(len(line.text) for line in lines)
         return pictures or (tall and bool(letters) and letters[len(letters) // 2] >= 8)
@@ -171,20 +175,10 @@ class _Cutter:
 
     def _around_crossing(self, groups: list[Group], depth: int) -> list[Group]:
         """Takes out the groups that lie across the best gutter and reads the columns above and below them."""
-        best: tuple[float, list[Group], list[Group], list[Group]] | None = None
-        for x in sorted({g.box.right for g in groups}):
-            slack = 0.3 * self.metrics.em
-            left = [g for g in groups if g.box.right <= x + slack]
-            right = [g for g in groups if g.box.left >= x - slack and g not in left]
-            across = [g for g in groups if g not in left and g not in right]
-            if not left or not right or not across:
-                continue
-            worth = min(_height(left), _height(right)) - _height(across)
-            if worth > 2 * self.metrics.line_height and (best is None or worth > best[0]):
-                best = (worth, left, right, across)
-        if best is None:
+        cut = self._best_cut(groups)
+        if cut is None:
             return self._by_rows(groups)
-        _, left, right, across = best
+        left, right, across = cut
         sides = [right, left] if self.right_to_left else [left, right]
         ordered: list[Group] = []
         rest = [list(side) for side in sides]
@@ -198,6 +192,29 @@ class _Cutter:
             ordered.extend(self.order(side, depth + 1))
         return ordered
 
+    def _best_cut(self, groups: Sequence[Group]) -> tuple[list[Group], list[Group], list[Group]] | None:
+        """The x position that parts the most text with the least lying across: groups left, right, and across."""
+        slack = 0.3 * self.metrics.em
+        lefts = np.array([group.box.left for group in groups])
+        rights = np.array([group.box.right for group in groups])
+        heights = np.array([group.box.height for group in groups])
+        best, position = 2 * self.metrics.line_height, None
+        for x in np.unique(np.round(rights)):
+            on_left = rights <= x + slack
+            on_right = (lefts >= x - slack) & ~on_left
+            across = ~on_left & ~on_right
+            if not across.any():
+                continue
+            worth = min(heights[on_left].sum(), heights[on_right].sum()) - heights[across].sum()
+            if worth > best:
+                best, position = worth, x
+        if position is None:
+            return None
+        left = [group for group in groups if group.box.right <= position + slack]
+        right = [group for group in groups if group.box.right > position + slack and group.box.left >= position - slack]
+        across_it = [g for g in groups if g.box.right > position + slack and g.box.left < position - slack]
+        return left, right, across_it
+
 
 def _is_left_of(group: Group, gutter: _Gutter) -> bool:
     return group.box.center_x < (gutter.left + gutter.right) / 2
@@ -207,7 +224,3 @@ def _lies_across(picture: Group, gutter: _Gutter) -> bool:
     """Whether a good part of a picture stands on either side of a gutter."""
     box = picture.box
     return min(gutter.left - box.left, box.right - gutter.right) > 0.25 * box.width
-
-
-def _height(groups: Sequence[Group]) -> float:
-    return sum(group.box.height for group in groups)

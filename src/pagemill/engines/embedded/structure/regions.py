@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -103,13 +104,22 @@ def _crosses_gutter(lines: Sequence[Line], least: int) -> bool:
 def _glue(lines: Sequence[Line], metrics: PageMetrics) -> list[Group]:
     """Groups lines that follow each other closely and look alike."""
     stacks: list[list[list[Line]]] = []
+    open_stacks: list[list[list[Line]]] = []
     for row in _close_rows(lines, metrics):
-        fitting = [stack for stack in stacks if _follows(stack[-1], row, metrics)]
+        top = min(line.box.top for line in row)
+        tallest = max(line.box.height for line in row)
+        open_stacks = [stack for stack in open_stacks if top - _bottom(stack[-1]) < tallest]
+        fitting = [stack for stack in open_stacks if _follows(stack[-1], row, metrics)]
         if fitting:
-            max(fitting, key=lambda stack: max(line.box.bottom for line in stack[-1])).append(row)
+            max(fitting, key=lambda stack: _bottom(stack[-1])).append(row)
         else:
             stacks.append([row])
+            open_stacks.append(stacks[-1])
     return [text_group(tuple(line for row in stack for line in row)) for stack in stacks]
+
+
+def _bottom(row: Sequence[Line]) -> float:
+    return max(line.box.bottom for line in row)
 
 
 def _close_rows(lines: Sequence[Line], metrics: PageMetrics) -> list[list[Line]]:
@@ -163,16 +173,25 @@ def _all_bold(row: Sequence[Line]) -> bool:
 
 def _paired(groups: Sequence[Group], metrics: PageMetrics) -> list[Group]:
     """Joins a few labels with their values beside them, row by row."""
-    result = list(groups)
-    for labels in groups:
-        if labels not in result or not _are_labels(labels):
+    by_top = sorted(groups, key=lambda group: group.box.top)
+    tops = [group.box.top for group in by_top]
+    gone: set[Group] = set()
+    joined: list[Group] = []
+    for labels in by_top:
+        if labels in gone or not _are_labels(labels):
             continue
-        values = [other for other in result if other is not labels and _names(labels, other, metrics)]
+        start = bisect_left(tops, labels.box.top - 2 * metrics.line_height)
+        end = bisect_right(tops, labels.box.bottom)
+        values = [
+            other
+            for other in by_top[start:end]
+            if other is not labels and other not in gone and _names(labels, other, metrics)
+        ]
         nearest = min(values, key=lambda other: other.box.left, default=None)
         if nearest is not None:
-            result = [other for other in result if other is not labels and other is not nearest]
-            result.append(text_group((*labels.lines, *nearest.lines)))
-    return result
+            gone |= {labels, nearest}
+            joined.append(text_group((*labels.lines, *nearest.lines)))
+    return [group for group in groups if group not in gone] + joined
 
 
 def _are_labels(group: Group) -> bool:
@@ -204,7 +223,7 @@ def _adopt_markers(groups: Sequence[Group], metrics: PageMetrics) -> list[Group]
         if any(target is None for target in targets):
             continue
         for marker, target in zip(group.lines, targets, strict=True):
-            k = next(k for k, other in enumerate(result) if target is not None and target in other.lines)
+            k = next(k for k, other in enumerate(result) if any(line is target for line in other.lines))
             result[k] = result[k].with_lines((*result[k].lines, marker))
         result = [other for other in result if other is not group]
     return result

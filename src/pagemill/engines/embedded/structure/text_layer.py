@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pagemill.domain import BoundingBox, TextLayer, TextSpan
 from pagemill.engines.embedded.elements import Line
@@ -15,6 +16,8 @@ from pagemill.engines.embedded.structure.scripts import is_right_to_left, is_uns
 _SPLIT_GAP = 1.0
 _WORD_GAP = 0.16
 _DROP_CAP_SIZE = 1.8
+# Height in pixels of the strips by which neighbours are looked up.
+_STRIP = 64.0
 
 _MONOSPACE = re.compile(
     r"mono|courier|consol|menlo|typewriter|inconsolata|andale|lucida ?console|letter ?gothic|source ?code|"
@@ -25,17 +28,21 @@ _MONOSPACE = re.compile(
 
 @dataclass(slots=True)
 class _Run:
-    """Spans that follow each other on one line; `left`, `right`, `top`, `bottom` and `size` of its main text."""
+    """Spans that follow each other on one line; `main` is the largest of them, `right` where they end in pixels."""
 
-    spans: list[TextSpan] = field(default_factory=list)
+    spans: list[TextSpan]
+    main: TextSpan
+    right: float
 
-    @property
-    def main(self) -> TextSpan:
-        return max(self.spans, key=lambda span: (span.font_size, len(span.text)))
+    @staticmethod
+    def of(span: TextSpan) -> _Run:
+        return _Run([span], span, span.box.right)
 
-    @property
-    def right(self) -> float:
-        return max(span.box.right for span in self.spans)
+    def add(self, span: TextSpan) -> None:
+        self.spans.append(span)
+        self.right = max(self.right, span.box.right)
+        if (span.font_size, len(span.text)) > (self.main.font_size, len(self.main.text)):
+            self.main = span
 
 
 def lines_from_text_layer(layer: TextLayer) -> list[Line]:
@@ -65,13 +72,23 @@ def lines_from_text_layer(layer: TextLayer) -> list[Line]:
 def _merge_runs(spans: Sequence[TextSpan]) -> list[_Run]:
     """Left to right, each span goes to the run that it continues best."""
     runs: list[_Run] = []
+    # Runs by the strips of the page that they touch, so that dense pages need no comparison of all with all.
+    strips: defaultdict[int, list[_Run]] = defaultdict(list)
     for span in sorted(spans, key=lambda item: (item.box.left, item.box.top)):
-        candidates = [run for run in runs if _continues(run, span)]
+        touched = range(int(span.box.top // _STRIP), int(span.box.bottom // _STRIP) + 1)
+        near = {id(run): run for strip in touched for run in strips[strip]}
+        candidates = [run for run in near.values() if _continues(run, span)]
         if candidates:
-            best = max(candidates, key=lambda run: _closeness(run, span))
-            best.spans.append(span)
+            run = max(candidates, key=lambda item: _closeness(item, span))
+            run.add(span)
         else:
-            runs.append(_Run([span]))
+            run = _Run.of(span)
+            runs.append(run)
+        for strip in touched:
+            # What ends far to the left of this span can continue nothing that comes later.
+            reach = span.box.left - 3 * span.font_size - _STRIP
+            strips[strip] = [other for other in strips[strip] if other is not run and other.right > reach]
+            strips[strip].append(run)
     order = {id(span): position for position, span in enumerate(spans)}
     runs.sort(key=lambda run: min(order[id(span)] for span in run.spans))
     return runs
@@ -126,7 +143,7 @@ def _attach_drop_cap(cap: TextSpan, runs: list[_Run]) -> None:
     ]
     first = min(near, key=lambda run: run.main.box.top, default=None)
     if first is None:
-        runs.append(_Run([cap]))
+        runs.append(_Run.of(cap))
         return
     head = first.spans[0]
     box = BoundingBox(cap.box.left, head.box.top, head.box.left, head.box.bottom)

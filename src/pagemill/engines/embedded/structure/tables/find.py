@@ -14,7 +14,7 @@ from pagemill.engines.embedded.structure.tables.aligned import aligned_table
 from pagemill.engines.embedded.structure.tables.cells import ruling_tolerance
 from pagemill.engines.embedded.structure.tables.detect import find_aligned_tables
 from pagemill.engines.embedded.structure.tables.model import Table, is_numeric
-from pagemill.engines.embedded.structure.tables.refine import refined
+from pagemill.engines.embedded.structure.tables.refine import grid_index, refined
 from pagemill.engines.embedded.structure.tables.ruled import ruled_table
 from pagemill.engines.embedded.structure.tables.rulings import Grid, find_grids
 from pagemill.engines.embedded.structure.tables.splitting import split_amounts
@@ -119,7 +119,8 @@ def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: Pag
     ]
     flush = [line for line in beside if _is_flush(line, inside, metrics)]
     result.extend(flush)
-    beside = [line for line in beside if line not in flush]
+    known |= {id(line) for line in flush}
+    beside = [line for line in beside if id(line) not in known]
     rows = len(visual_rows(inside))
     for side in (
         [line for line in beside if line.box.right <= box.left + metrics.em],
@@ -134,10 +135,9 @@ def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: Pag
 def _is_flush(line: Line, inside: Sequence[Line], metrics: PageMetrics) -> bool:
     """Whether a line shares its left or right edge with at least two others."""
     tolerance = 0.4 * metrics.em
-    return any(
-        sum(abs(edge(line) - edge(other)) < tolerance for other in inside) >= 2
-        for edge in (lambda item: item.box.left, lambda item: item.box.right)
-    )
+    left = sum(abs(line.box.left - other.box.left) < tolerance for other in inside)
+    right = sum(abs(line.box.right - other.box.right) < tolerance for other in inside)
+    return max(left, right) >= 2
 
 
 def _is_form(grid: Grid, metrics: PageMetrics) -> bool:
@@ -181,15 +181,11 @@ def _is_table_grid(grid: Grid, inside: Sequence[Line], metrics: PageMetrics) -> 
     grid = refined(grid, split_amounts(inside), metrics)
     if grid.rows < 2 or grid.columns < 2:
         return False
-    cells: dict[tuple[int, int], list[Line]] = {}
-    for (i, j), (high, wide) in grid.spans(ruling_tolerance(metrics)).items():
-        box = BoundingBox(grid.xs[j], grid.ys[i], grid.xs[j + wide], grid.ys[i + high])
-        cells[i, j] = [
-            line
-            for line in inside
-            if box.left <= line.box.center_x < box.right and box.top <= line.box.center_y < box.bottom
-        ]
-    filled = {key: lines for key, lines in cells.items() if lines}
+    filled: dict[tuple[int, int], list[Line]] = {}
+    owner = grid.owners(ruling_tolerance(metrics))
+    for line in inside:
+        place = grid_index(grid.ys, line.box.center_y), grid_index(grid.xs, line.box.center_x)
+        filled.setdefault(owner[place], []).append(line)
     if len({j for _, j in filled}) < 2 or len({i for i, _ in filled}) < 2:
         return False
     longest = max(len(visual_rows(lines)) for lines in filled.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -31,7 +32,7 @@ def refined(grid: Grid, lines: Sequence[Line], metrics: PageMetrics) -> Grid:
 
 def grid_index(edges: Sequence[float], value: float) -> int:
     """Index of the interval between neighbouring `edges` that holds `value`; the outermost one beyond the ends."""
-    return min(max(sum(edge <= value for edge in edges) - 1, 0), len(edges) - 2)
+    return min(max(bisect_right(edges, value) - 1, 0), len(edges) - 2)
 
 
 def _with_inner_columns(grid: Grid, lines: Sequence[Line], metrics: PageMetrics) -> Grid:

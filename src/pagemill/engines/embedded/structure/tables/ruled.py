@@ -23,7 +23,7 @@ def ruled_table(lines: Sequence[Line], grid: Grid, metrics: PageMetrics, vocabul
     lines = split_amounts(lines)
     grid = refined(grid, lines, metrics)
     spans = grid.spans(ruling_tolerance(metrics))
-    owner = {(i + a, j + b): (i, j) for (i, j), (high, wide) in spans.items() for a in range(high) for b in range(wide)}
+    owner = grid.owners(ruling_tolerance(metrics))
     pieces = [piece for row in visual_rows(lines) for piece in split_at(row, _crossed(row, grid, owner), metrics.em)]
     members: dict[tuple[int, int], list[Line]] = {key: [] for key in spans}
     for piece in pieces:

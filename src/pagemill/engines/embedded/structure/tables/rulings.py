@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Rulings
@@ -48,8 +49,7 @@ class Grid:
 
         Neighbours without a drawn ruling between them are one cell; every place belongs to exactly one cell.
         """
-        below = [[self._drawn_below(i, j, tolerance) for j in range(self.columns)] for i in range(self.rows)]
-        beside = [[self._drawn_right(i, j, tolerance) for j in range(self.columns)] for i in range(self.rows)]
+        below, beside = self._drawn(tolerance)
         taken: set[tuple[int, int]] = set()
         cells: dict[tuple[int, int], tuple[int, int]] = {}
         for i in range(self.rows):
@@ -67,15 +67,25 @@ class Grid:
                 cells[i, j] = (height, width)
         return cells
 
-    def _drawn_below(self, i: int, j: int, tolerance: float) -> bool:
-        y, left, right = self.ys[i + 1], self.xs[j], self.xs[j + 1]
-        extents = [(h.left, h.right) for h in self.horizontal if abs(h.center_y - y) <= tolerance]
-        return _covered(extents, left, right) >= _DRAWN_SHARE
+    def owners(self, tolerance: float) -> dict[tuple[int, int], tuple[int, int]]:
+        """For every place of the grid, the first row and column of the cell that covers it."""
+        return {
+            (i + a, j + b): (i, j)
+            for (i, j), (high, wide) in self.spans(tolerance).items()
+            for a in range(high)
+            for b in range(wide)
+        }
 
-    def _drawn_right(self, i: int, j: int, tolerance: float) -> bool:
-        x, top, bottom = self.xs[j + 1], self.ys[i], self.ys[i + 1]
-        extents = [(v.top, v.bottom) for v in self.vertical if abs(v.center_x - x) <= tolerance]
-        return _covered(extents, top, bottom) >= _DRAWN_SHARE
+    def _drawn(self, tolerance: float) -> tuple[list[list[bool]], list[list[bool]]]:
+        """For every place, whether a ruling is drawn below it, and one to its right."""
+        below, beside = [], []
+        for y in self.ys[1:]:
+            extents = [(h.left, h.right) for h in self.horizontal if abs(h.center_y - y) <= tolerance]
+            below.append([_covered(extents, a, b) >= _DRAWN_SHARE for a, b in pairwise(self.xs)])
+        for x in self.xs[1:]:
+            extents = [(v.top, v.bottom) for v in self.vertical if abs(v.center_x - x) <= tolerance]
+            beside.append([_covered(extents, a, b) >= _DRAWN_SHARE for a, b in pairwise(self.ys)])
+        return below, [list(column) for column in zip(*beside, strict=True)]
 
 
 def find_grids(rulings: Rulings, tolerance: float) -> list[Grid]:
