@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
-from pagemill.conversion.tiles import cut, join, resized, tiles_needed
-from pagemill.domain import FinishReason, PageError, PageFlag, PageImage, PageResult, SamplingParams, Usage
+from pagemill.conversion.tiles import Tile, cut, join, resized, tiles_needed
+from pagemill.domain import BoundingBox, FinishReason, PageError, PageFlag, PageImage, PageResult, SamplingParams, Usage
 from pagemill.domain.errors import DegenerateOutputError
 
 Recognize = Callable[[PageImage, SamplingParams], Awaitable[PageResult]]
@@ -87,21 +88,40 @@ async def _read(recognize: Recognize, image: PageImage, rung: _Rung, max_long_si
         return await recognize(whole, rung.params)
     tiles = cut(image, rung.pieces)
     results = []
-    for tile in tiles:
+    for number, tile in enumerate(tiles):
         piece = resized(tile.image, max_long_side) if max_long_side else tile.image
         if rung.scale != 1.0:
             piece = resized(piece, round(max(piece.width, piece.height) * rung.scale))
-        results.append(await recognize(piece, rung.params))
+        results.append(_placed(await recognize(piece, rung.params), tile, number, tile.image.width / piece.width))
     bad = next((result.finish_reason for result in results if not result.ok), FinishReason.STOP)
     return replace(
         results[0],
         markdown=join([result.markdown for result in results], [tile.overlaps for tile in tiles]),
+        figures=tuple(figure for result in results for figure in result.figures),
         finish_reason=bad,
         usage=sum((result.usage for result in results), Usage()),
         duration_s=sum(result.duration_s for result in results),
         width=image.width,
         height=image.height,
     )
+
+
+def _placed(result: PageResult, tile: Tile, number: int, scale: float) -> PageResult:
+    """A piece's result with pictures named apart from those of other pieces, and their boxes on the whole page."""
+    markdown = result.markdown
+    figures = []
+    for figure in result.figures:
+        path = PurePath(figure.name)
+        name = f"{path.stem}-{number + 1}{path.suffix}"
+        markdown = markdown.replace(f"({figure.name})", f"({name})")
+        box = BoundingBox(
+            tile.left + figure.box.left * scale,
+            tile.top + figure.box.top * scale,
+            tile.left + figure.box.right * scale,
+            tile.top + figure.box.bottom * scale,
+        )
+        figures.append(replace(figure, name=name, box=box))
+    return replace(result, markdown=markdown, figures=tuple(figures))
 
 
 def _given_up(result: PageResult) -> PageResult:

@@ -38,10 +38,14 @@ class Tile:
 
     Attributes:
         image: The piece.
+        left: Where its left edge is on the page, in pixels.
+        top: Where its top edge is.
         overlaps: Whether it repeats the end of the piece before.
     """
 
     image: PageImage
+    left: int
+    top: int
     overlaps: bool
 
 
@@ -88,7 +92,7 @@ def cut(page: PageImage, count: int) -> list[Tile]:
     tiles = []
     for start, end, overlaps in zip(starts, ends, overlapping, strict=True):
         box = (0, start, page.width, end) if along_height else (start, 0, end, page.height)
-        tiles.append(Tile(_encoded(page, image.crop(box)), overlaps))
+        tiles.append(Tile(_encoded(page, image.crop(box)), box[0], box[1], overlaps))
     return tiles
 
 

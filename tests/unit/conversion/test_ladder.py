@@ -98,3 +98,16 @@ async def test_errors_of_the_engine_are_not_its_business() -> None:
 
     with pytest.raises(RequestRejectedError):
         await read_page(refuse, page(), SamplingParams(), attempts=5, max_long_side=0)
+
+
+async def test_pictures_of_pieces_keep_their_names_and_places_apart() -> None:
+    from pagemill.domain import BoundingBox, Figure
+
+    async def read_piece(image: PageImage, _params: SamplingParams) -> PageResult:
+        figure = Figure("p0001-figure-1.png", b"x", "image/png", BoundingBox(0, 10, 20, 30))
+        return PageResult(0, f"height {image.height}\n\n![figure](p0001-figure-1.png)", figures=(figure,))
+
+    result = await read_page(read_piece, page(600, 2700), SamplingParams(), attempts=1, max_long_side=1540)
+    assert [figure.name for figure in result.figures] == ["p0001-figure-1-1.png", "p0001-figure-1-2.png"]
+    assert all(f"({figure.name})" in result.markdown for figure in result.figures)
+    assert result.figures[1].box.top > 1000

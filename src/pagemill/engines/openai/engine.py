@@ -19,6 +19,7 @@ from pagemill.domain.errors import (
 )
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
 from pagemill.engines.openai.options import OpenAIOptions, SizeClass
+from pagemill.engines.openai.output import extract_pictures, repair_math
 from pagemill.engines.openai.presets import ModelPreset, preset_for
 from pagemill.engines.openai.repetition import LoopWatch
 from pagemill.engines.openai.tokens import image_tokens
@@ -192,9 +193,11 @@ class OpenAIEngine:
         params = replace(params, max_tokens=max(1, min(params.max_tokens, self._preset.context - tokens - 64)))
         size_class = self._class_of(page, tokens)
         answer = await self._ask(page, params, size_class, tokens)
+        markdown, figures = await asyncio.to_thread(extract_pictures, repair_math(answer.text), page)
         return PageResult(
             index=page.index,
-            markdown=answer.text,
+            markdown=markdown,
+            figures=figures,
             finish_reason=answer.finish_reason,
             usage=answer.usage,
             duration_s=time.monotonic() - started,
