@@ -75,6 +75,7 @@ class Reader:
             clear, lines = self._prepared(sheet, check)
             quads = tightened(self._detector.detect(clear), clear)
         readings = [(quad, lines.read_best(quad, vertical=orientation.vertical)) for quad in quads]
+        readings = [(quad, reading) for quad, reading in readings if not lines.shines_through(quad, reading)]
         skew = page_skew(quads)
         if abs(skew) < _MIN_SKEW:
             return PageReading(sheet, self._kept(sheet, readings, lambda points: points), turns, 0.0)

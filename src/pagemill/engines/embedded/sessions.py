@@ -31,12 +31,14 @@ class Session:
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         self._name = weights.path
+        model = read_verified(weights)
         try:
-            self._session = ort.InferenceSession(read_verified(weights), options, providers=["CPUExecutionProvider"])
+            self._session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime has no common base class for its errors
-            if isinstance(error, EngineError | OSError):
-                raise
-            raise EngineError(f"The model {weights.path} could not be loaded ({error}).") from error
+            raise EngineError(
+                f"The model {weights.path} could not be loaded ({error}).",
+                "Install a version of onnxruntime for this machine: pip install --upgrade onnxruntime.",
+            ) from error
         self._input: str = self._session.get_inputs()[0].name
 
     @property

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from pagemill.engines.embedded.detection import Detector
+from pagemill.engines.embedded.layout import LayoutModel
+from pagemill.engines.embedded.pipeline import PagePipeline
+from pagemill.engines.embedded.reading import Reader
+from pagemill.engines.embedded.recognition import Recogniser
+from pagemill.engines.embedded.sessions import Session
+from pagemill.engines.embedded.weights import DETECTOR, LAYOUT, RECOGNISER
+
+
+@pytest.fixture(scope="session")
+def reader() -> Reader:
+    """Detection and recognition with the real models."""
+    return Reader(Detector(Session(DETECTOR, 1)), Recogniser(Session(RECOGNISER, 1)), 0.6)
+
+
+@pytest.fixture(scope="session")
+def pipeline(reader: Reader) -> PagePipeline:
+    """All stages with the real models."""
+    return PagePipeline(reader, LayoutModel(Session(LAYOUT, 1)))
