@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import os
 import signal
 import sys
@@ -51,6 +52,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     worker = _Worker(options)
     _send(answers, {"ready": os.getpid()})
+    # Most documents are PDFs: what reads them is loaded while the parent prepares its first request.
+    importlib.import_module("pagemill.documents.pdf")
     while (request := _receive(requests)) is not None:
         message, data = worker.answer(request)
         message["rss"] = _resident_bytes()
