@@ -54,9 +54,9 @@ def content_pdf(path: Path, content: bytes, size: tuple[float, float] = PAGE, **
     return path
 
 
-def to_unicode(path: Path, mapping: dict[int, int]) -> Path:
+def to_unicode(path: Path, mapping: dict[int, str]) -> Path:
     """Gives every font of a PDF a ToUnicode map that says `mapping[code]`."""
-    lines = "\n".join(f"<{code:02x}> <{target:04x}>" for code, target in mapping.items())
+    lines = "\n".join(f"<{code:02x}> <{target.encode('utf-16-be').hex()}>" for code, target in mapping.items())
     cmap = (
         "/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /X def /CMapType 2 def\n"
         "1 begincodespacerange <00> <ff> endcodespacerange\n"

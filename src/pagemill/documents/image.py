@@ -179,7 +179,7 @@ class ImageReader:
             image.seek(number)
         swapped = _orientation(image) >= 5 and self.format != "tiff"
         width, height = image.size[::-1] if swapped else image.size
-        long_side = min(self._options.long_side, max(width, height))
+        long_side = min(self._options.long_side_for(width, height), max(width, height))
         target = fit(width, height, long_side)
         if swapped:
             target = target[::-1]

@@ -11,6 +11,8 @@ RENDERER_VERSION = 1
 
 _MIN_MEMORY = 256 * 1024**2
 
+_NARROW_FACTOR = 4.0
+
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 
@@ -21,6 +23,8 @@ class RenderOptions:
     Attributes:
         long_side: Pixels of the longer side of a page image. Larger images are scaled down to it; smaller ones
             stay as they are. PDF pages are rendered straight to it, whatever their size in points.
+        narrow_ratio: A page that is more than so many times as long as it is wide (a receipt, a scroll) gets more
+            pixels, up to four times `long_side`: fitting it into `long_side` would leave too few across its lines.
         max_pdf_scale: Most pixels per point for a PDF page (6.0 is 432 dpi), so that tiny pages are not blown up.
         media_type: Encoding: `image/png` and `image/webp` are lossless, `image/jpeg` is not.
         jpeg_quality: Quality of JPEG images, 1 to 95.
@@ -35,6 +39,7 @@ class RenderOptions:
     """
 
     long_side: int = 1540
+    narrow_ratio: float = 2.5
     max_pdf_scale: float = 6.0
     media_type: str = "image/png"
     jpeg_quality: int = 90
@@ -58,6 +63,7 @@ class RenderOptions:
             )
         bounds = {
             "long_side": (self.long_side, 32, 20_000),
+            "narrow_ratio": (self.narrow_ratio, 1.5, 1000),
             "max_pdf_scale": (self.max_pdf_scale, 0.1, 100),
             "jpeg_quality": (self.jpeg_quality, 1, 95),
             "max_pixels": (self.max_pixels, 1, 2**40),
@@ -72,7 +78,12 @@ class RenderOptions:
             if not low <= value <= high:
                 raise ConfigurationError(f"{name} is {value}.", f"It must be from {low} to {high}.")
 
+    def long_side_for(self, width: float, height: float) -> int:
+        """Pixels of the longer side of a page of this shape, in any unit."""
+        ratio = max(width, height) / min(width, height)
+        return round(self.long_side * min(_NARROW_FACTOR, max(1.0, ratio / self.narrow_ratio)))
+
     def fingerprint(self) -> str:
         """What of these options decides a page's pixels, as a stable string for cache keys."""
         quality = f";q={self.jpeg_quality}" if self.media_type == "image/jpeg" else ""
-        return f"render-{RENDERER_VERSION};{self.long_side};{self.max_pdf_scale:g};{self.media_type}{quality}"
+        return f"render-{RENDERER_VERSION};{self.long_side};{self.narrow_ratio:g};{self.max_pdf_scale:g};{self.media_type}{quality}"

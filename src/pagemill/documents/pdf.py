@@ -127,7 +127,8 @@ class PdfReader:
             raise CorruptDocumentError(f"{where} has no usable size ({width:g} x {height:g} points).")
         longest = max(width, height)
         # Whole pixels per page first, then the cap: the cap must not change pages of common sizes by rounding.
-        long_side = min(self._options.long_side, max(1, math.ceil(longest * self._options.max_pdf_scale)))
+        wanted = self._options.long_side_for(width, height)
+        long_side = min(wanted, max(1, math.ceil(longest * self._options.max_pdf_scale)))
         pixels = fit(width, height, long_side)
         if min(pixels) < _MIN_SHORT_SIDE and longest > 40 * min(width, height):
             raise LimitExceededError(

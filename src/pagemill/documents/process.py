@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pagemill
 from pagemill.documents import wire
 from pagemill.documents.options import RenderOptions
 from pagemill.domain.errors import ConfigurationError
@@ -53,7 +52,7 @@ class RenderProcess:
             ConfigurationError: It does not come up.
         """
         # The package's own folder comes last: it is on the path already unless an import hook found it.
-        path = [*(entry for entry in sys.path if entry), str(Path(pagemill.__file__).parents[1])]
+        path = [*(entry for entry in sys.path if entry), str(Path(__file__).parents[2])]
         environment = {key: os.environ[key] for key in _INHERITED if key in os.environ} | _OWN_ENVIRONMENT
         try:
             process = await asyncio.create_subprocess_exec(

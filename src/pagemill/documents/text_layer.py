@@ -42,6 +42,7 @@ class _Run:
     """A span in the making."""
 
     style: Style
+    last_style: Style
     vertical: bool
     units: list[int] = field(default_factory=list)
     unmapped: int = 0
@@ -53,6 +54,7 @@ class _Run:
         self.units.append(glyph.code)
         self.unmapped += not glyph.mapped
         self.boxes.append(glyph.box)
+        self.last_style = glyph.style
 
 
 def read_text_layer(page: Handle, affine: Affine, images: PageImages, width: int, height: int) -> TextLayer:
@@ -97,7 +99,7 @@ def _runs(stream: list[Glyph | int]) -> Iterator[_Run]:
                 yield run
                 run = None
         if run is None:
-            run, space, gap = _Run(item.style, item.style.direction in (1, 3)), False, False
+            run, space, gap = _Run(item.style, item.style, item.style.direction in (1, 3)), False, False
         else:
             gap = bool(verdict)
         run.add(item, space=space or gap)
@@ -119,6 +121,8 @@ def _fits(run: _Run, glyph: Glyph, *, space: bool) -> object:
         glyph.code == run.units[-1]
         and abs(box[0] - last[0]) < _OVERPRINT * em
         and abs(box[1] - last[1]) < _OVERPRINT * em
+        # The parts of a ligature, as the two letters of "ff", share one place in one text object.
+        and not (box == last and glyph.style is run.last_style)
     ):
         return _REPEAT
     other = glyph.style

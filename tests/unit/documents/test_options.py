@@ -39,3 +39,18 @@ def test_only_what_changes_pixels_changes_the_fingerprint() -> None:
 def test_every_field_is_documented() -> None:
     for field in dataclasses.fields(RenderOptions):
         assert f"        {field.name}:" in RenderOptions.__doc__
+
+
+@pytest.mark.parametrize(
+    ("box", "long_side"),
+    [
+        ((595, 842), 1540),
+        ((842, 595), 1540),
+        ((1920, 1080), 1540),
+        ((200, 500), 1540),
+        ((80, 600), 4620),
+        ((10, 1000), 6160),
+    ],
+)
+def test_long_narrow_pages_get_more_pixels(box: tuple[float, float], long_side: int) -> None:
+    assert RenderOptions().long_side_for(*box) == long_side

@@ -35,7 +35,7 @@ async def outcome(pool: RenderPool, source: DocumentSource) -> tuple[str, list[P
         with Image.open(io.BytesIO(page.data)) as image:
             image.load()
             assert image.size == (page.width, page.height)
-            assert max(image.size) <= pool.options.long_side
+            assert max(image.size) <= pool.options.long_side_for(*image.size) + 1
     return "ok" if good else "error", list(pages)
 
 

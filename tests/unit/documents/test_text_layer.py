@@ -120,6 +120,13 @@ def test_letters_printed_twice_each_count_once(tmp_path: Path) -> None:
     assert [span.text for span in shown(tmp_path, f"BT /F1 14 Tf 40 300 Td {moves} ET").spans] == ["bold"]
 
 
+@pytest.mark.parametrize(("target", "text"), [("ff", "office"), ("ffi", "offiice"), ("tt", "ottice"), ("e", "oeice")])
+def test_letters_of_a_ligature_are_all_kept(tmp_path: Path, target: str, text: str) -> None:
+    path = content_pdf(tmp_path / "x.pdf", b"BT /F1 14 Tf 40 300 Td (o#ice) Tj ET")
+    mapping = {code: chr(code) for code in range(97, 123)} | {ord("#"): target}
+    assert texts(to_unicode(path, mapping)) == [text]
+
+
 def test_the_same_text_elsewhere_is_kept(tmp_path: Path) -> None:
     layer = shown(tmp_path, "BT /F1 14 Tf 40 300 Td (again) Tj 0 -18 Td (again) Tj 100 0 Td (again) Tj ET")
     assert [span.text for span in layer.spans] == ["again"] * 3
@@ -191,7 +198,7 @@ def test_born_digital_prose_is_sane(tmp_path: Path) -> None:
 def test_a_wrong_to_unicode_map_is_found(tmp_path: Path) -> None:
     path = to_unicode(
         text_pdf(tmp_path / "x.pdf", "\n".join(PROSE), size=(700, 400)),
-        {code: (code - 97 + 5) % 26 + 97 for code in range(97, 123)},
+        {code: chr((code - 97 + 5) % 26 + 97) for code in range(97, 123)},
     )
     layer = layer_of(path)
     assert layer.verdict is TextVerdict.GARBLED
@@ -200,7 +207,7 @@ def test_a_wrong_to_unicode_map_is_found(tmp_path: Path) -> None:
 
 
 def test_a_map_to_private_use_is_found(tmp_path: Path) -> None:
-    path = to_unicode(text_pdf(tmp_path / "x.pdf", PROSE[0]), {code: 0xE000 + code for code in range(33, 127)})
+    path = to_unicode(text_pdf(tmp_path / "x.pdf", PROSE[0]), {code: chr(0xE000 + code) for code in range(33, 127)})
     layer = layer_of(path)
     assert layer.verdict is TextVerdict.GARBLED
     assert "no usable mapping" in layer.reasons[0]
