@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pagemill.domain import Block, BlockKind, BoundingBox
 from pagemill.engines.embedded.elements import Line, PageElements
 from pagemill.engines.embedded.structure.blocks import BlockBuilder
-from pagemill.engines.embedded.structure.code import mark_code
+from pagemill.engines.embedded.structure.code import joined_code, mark_code
 from pagemill.engines.embedded.structure.equations import is_equation
 from pagemill.engines.embedded.structure.figures import find_figures
 from pagemill.engines.embedded.structure.furniture import mark_furniture
@@ -48,7 +48,8 @@ def build_blocks(page: PageElements) -> Structure:
     Args:
         page: Lines, layout regions, rulings and images of an upright page, boxes in pixels.
     """
-    lines = tuple(line for line in page.lines if line.text.strip())
+    # Copies, so that every line is an object of its own: two that look alike are two.
+    lines = tuple(replace(line) for line in page.lines if line.text.strip())
     page = replace(page, lines=lines)
     if not is_vertical_page(page):
         return _build(page)
@@ -66,7 +67,7 @@ def _build(page: PageElements) -> Structure:
     right_to_left = is_right_to_left(" ".join(line.text for line in page.lines))
     groups = _groups(page, metrics, vocabulary)
     body = [group for group in groups if group.kind not in FURNITURE]
-    ordered = reading_order(body, metrics, right_to_left=right_to_left)
+    ordered = joined_code(reading_order(body, metrics, right_to_left=right_to_left))
     levels = heading_levels(ordered, metrics, first_page=page.index == 0)
     builder = BlockBuilder(page.index, metrics, vocabulary, right_to_left)
     blocks = [

@@ -25,6 +25,32 @@ def mark_code(groups: Sequence[Group]) -> list[Group]:
     return [_as_code(group) if _is_code(group) else group for group in groups]
 
 
+def joined_code(groups: Sequence[Group]) -> list[Group]:
+    """Joins listings that blank lines part, and their single lines such as closing braces.
+
+    Args:
+        groups: Groups in reading order, after `mark_code`.
+    """
+    joined: list[Group] = []
+    for group in groups:
+        last = joined[-1] if joined else None
+        if last is not None and last.kind is BlockKind.CODE and _goes_on(last, group):
+            joined[-1] = last.with_lines((*last.lines, *group.lines))
+        else:
+            joined.append(group)
+    return joined
+
+
+def _goes_on(code: Group, group: Group) -> bool:
+    if group.kind is not BlockKind.CODE and not (
+        group.kind is BlockKind.TEXT and all(line.monospace for line in group.lines)
+    ):
+        return False
+    height = statistics.median(line.box.height for line in code.lines)
+    near = -0.5 * height < group.box.top - code.box.bottom < 2.5 * height
+    return near and group.box.left > code.box.left - 0.5 * height
+
+
 def render_code(lines: Sequence[Line]) -> str:
     """A fenced block; indentation is counted in widths of the font's characters."""
     rows = visual_rows(lines)

@@ -160,11 +160,18 @@ def _same_style(above: Sequence[Line], below: Sequence[Line], metrics: PageMetri
         return False
     if first.from_text_layer and second.from_text_layer and first.monospace != second.monospace:
         return False
-    return _all_bold(above) == _all_bold(below)
+    return _all_bold(above) == _all_bold(below) and not _is_slanted_title(above, below)
 
 
 def _style_line(row: Sequence[Line]) -> Line:
     return max(row, key=lambda line: len(line.text))
+
+
+def _is_slanted_title(above: Sequence[Line], below: Sequence[Line]) -> bool:
+    """Whether a short slanted row stands above upright text: a title, rather than a sentence set in italics."""
+    slanted = all(line.italic for line in above) and not any(line.italic for line in below)
+    widths = [max(line.box.right for line in row) - min(line.box.left for line in row) for row in (above, below)]
+    return slanted and widths[0] < 0.7 * widths[1] and not above[-1].text.endswith((".", ",", ";", ":", "-"))
 
 
 def _all_bold(row: Sequence[Line]) -> bool:

@@ -24,6 +24,7 @@ _MAX_HEADINGS, _HEADING_LENGTH = 3, 24.0
 _LABEL_GAP = 12.0
 # How many lines of one cell may follow a row.
 _MAX_CONTINUED = 6
+_BARE_BULLET = re.compile(r"^\s*[•●▪■◦·∙○◆▸►‣\uf0b7]\s*$")
 _BULLET = re.compile(r"^\s*(?:[•●▪■◦·∙○◆▸►‣–—*-]|\(?\d{1,2}[.)])\s")
 
 
@@ -50,7 +51,8 @@ def find_aligned_tables(lines: Sequence[Line], metrics: PageMetrics, depth: int 
         columns = _columns(run, separators)
         prose = [k for k, column in enumerate(columns) if _is_prose(column)]
         parts = _parted_where_cells_shift(run, metrics)
-        if separators and prose and len(columns) - len(prose) < 2 and depth < 3:
+        inner = any(0 < k < len(columns) - 1 for k in prose) and len(columns) - len(prose) > 1
+        if separators and prose and not inner and depth < 3:
             for column in _sides(run, separators, prose):
                 tables.extend(find_aligned_tables(column, metrics, depth + 1))
         elif separators and not prose and _is_table(run, columns, metrics):
@@ -73,11 +75,11 @@ def _with_neighbours(
         start > 0 and end - start < len(run) + _MAX_HEADINGS and _heads(rows[start - 1], rows[start], extents, metrics)
     ):
         start -= 1
-    continued = sum(len(row) == 1 for row in run) >= 0.5 * sum(len(row) > 1 for row in run)
     last = end - 1
     while (
-        continued
+        any(len(row) == 1 for row in run)
         and end < len(rows)
+        and rows[end][0].box.left > extents[0][1]
         and end - last <= _MAX_CONTINUED
         and _starts_under(rows[last], rows[end], metrics)
         and _gap(rows[end - 1], rows[end]) < _NEAR * metrics.line_height
@@ -227,6 +229,8 @@ def _is_table(rows: Sequence[Sequence[Line]], columns: Sequence[Sequence[Line]],
     if len(filled) < 2:
         return False
     if any(sum(bool(_BULLET.match(line.text)) for line in column) > 0.5 * len(column) for column in filled[1:]):
+        return False
+    if any(sum(bool(_BARE_BULLET.match(line.text)) for line in column) > 0.5 * len(column) for column in filled):
         return False
     regular = sum(_is_aligned(column, metrics) for column in filled)
     numbers = sum(

@@ -25,6 +25,8 @@ _MIN_SCORE = 0.5
 
 # A table over more than this share of the page wants a score of at least _SURE.
 _MAX_SHARE, _SURE = 0.6, 0.85
+# How far, in em, a column stands from the others at most.
+_COLUMN_GAP = 12.0
 # Figures of this score hold no tables.
 _SURE_FIGURE = 0.7
 # Longer lines beside a table are text, not cells; in Latin letter widths.
@@ -86,7 +88,7 @@ def _is_dense(table: Table) -> bool:
     numbers = any(
         sum(is_numeric(row[column]) for row in table.matrix()) >= 0.6 * table.rows for column in range(table.columns)
     )
-    return numbers and filled >= 0.75 * len(table.cells)
+    return numbers and filled >= 0.8 * len(table.cells)
 
 
 def _inside(lines: Sequence[Line], box: BoundingBox) -> list[Line]:
@@ -127,7 +129,7 @@ def _with_outer_cells(inside: Sequence[Line], free: Sequence[Line], metrics: Pag
         [line for line in beside if line.box.left >= box.right - metrics.em],
     ):
         distance = min((max(box.left - line.box.right, line.box.left - box.right) for line in side), default=0.0)
-        if len(side) >= 0.5 * rows and distance < 6 * metrics.em:
+        if len(side) >= 0.5 * rows and distance < _COLUMN_GAP * metrics.em:
             result.extend(side)
     return result
 

@@ -79,13 +79,13 @@ def _spans(row: VisualRow) -> bool:
 
 
 def _spread(piece: Placed, row: VisualRow, extents: _Extents, rulings: Rulings, metrics: PageMetrics) -> Placed:
-    if piece.last > piece.first or is_numeric(piece.line.text):
+    if piece.last > piece.first:
         return piece
     taken = {k for other in row.pieces if other is not piece for k in range(other.first, other.last + 1)}
     under = _columns_over_ruling(piece, row, extents, rulings, metrics)
     if under is not None and not taken & set(range(under[0], under[1] + 1)):
         return replace(piece, first=under[0], last=under[1])
-    return _centered(piece, taken, extents, metrics)
+    return piece if is_numeric(piece.line.text) else _centered(piece, taken, extents, metrics)
 
 
 def _columns_over_ruling(
