@@ -19,6 +19,7 @@ from pydantic_settings import (
 from pagemill.conversion import ConversionOptions
 from pagemill.documents import RenderOptions
 from pagemill.domain.errors import ConfigurationError
+from pagemill.serving.options import ServeOptions
 from pagemill.telemetry import LogFormat, LogLevel
 
 DEFAULT_FILE = Path("pagemill.toml")
@@ -65,6 +66,7 @@ class Settings(BaseSettings):
     engine: EngineSettings = EngineSettings()
     conversion: ConversionOptions = ConversionOptions()
     render: RenderOptions = RenderOptions()
+    serve: ServeOptions = ServeOptions()
     log: LogSettings = LogSettings()
 
 

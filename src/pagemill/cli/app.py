@@ -13,6 +13,7 @@ from pagemill._version import __version__
 from pagemill.cli.convert import convert_command
 from pagemill.cli.engines import engines_command
 from pagemill.cli.exit_codes import ExitCode, exit_code_of_error
+from pagemill.cli.serve import serve_command
 from pagemill.domain.errors import PagemillError
 
 app = typer.Typer(
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command("convert")(convert_command)
 app.command("engines")(engines_command)
+app.command("serve")(serve_command)
 
 
 def _print_version(wanted: bool) -> None:
