@@ -13,54 +13,14 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
-import psutil
+from memory import MemorySampler
 
 LIMIT_MB = 1536
 FINE = {"success", "partial_success"}
-
-
-class MemorySampler(threading.Thread):
-    """Samples the memory of a process and all its descendants."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self._pid = pid
-        self._stop_wanted = threading.Event()
-        self.samples: list[tuple[float, float]] = []
-
-    def run(self) -> None:
-        started = time.monotonic()
-        while not self._stop_wanted.wait(0.5):
-            self.samples.append((time.monotonic() - started, tree_pss_mb(self._pid)))
-
-    def stop(self) -> None:
-        self._stop_wanted.set()
-        self.join()
-
-    @property
-    def peak_mb(self) -> float:
-        return max((mb for _, mb in self.samples), default=0.0)
-
-
-def tree_pss_mb(pid: int) -> float:
-    """PSS in MB of a process and its descendants; 0 once it is gone."""
-    try:
-        process = psutil.Process(pid)
-        family = [process, *process.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return 0.0
-    total = 0
-    for member in family:
-        try:
-            total += member.memory_full_info().pss
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return total / 2**20
 
 
 def convert(data: Path, out: Path, engine: str, extra: list[str]) -> tuple[dict[str, Any], MemorySampler, float, int]:

@@ -54,6 +54,7 @@ def page_to_json(result: PageResult) -> dict[str, Any]:
         if error is None
         else {"code": error.code, "message": error.message, "retryable": error.retryable},
         "flags": [flag.value for flag in result.flags],
+        "warnings": list(result.warnings),
         "confidence": None if result.confidence is None else round(result.confidence, _CONFIDENCE_DIGITS),
         "width": result.width,
         "height": result.height,
@@ -103,6 +104,7 @@ def page_from_json(data: dict[str, Any]) -> PageResult:
         ),
         confidence=data["confidence"],
         flags=tuple(PageFlag(flag) for flag in data["flags"]),
+        warnings=tuple(data["warnings"]),
         duration_s=data["duration_s"],
         width=data["width"],
         height=data["height"],

@@ -123,7 +123,13 @@ class PageWorker:
                 rendering = False
                 async with self._engine_slots:
                     result = await self._read(image)
-                    return replace(result, index=job.page.index, attempts=result.attempts + attempt - 1)
+                    return replace(
+                        result,
+                        index=job.page.index,
+                        attempts=result.attempts + attempt - 1,
+                        flags=(*result.flags, *((PageFlag.DAMAGED_SOURCE,) if image.warnings else ())),
+                        warnings=(*result.warnings, *image.warnings),
+                    )
         finally:
             if rendering:
                 self._render_slots.release()

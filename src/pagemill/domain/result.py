@@ -59,7 +59,7 @@ class PageFlag(str, Enum):
     ROTATED = "rotated"
     DESKEWED = "deskewed"
     LOW_CONFIDENCE = "low_confidence"
-    DOWNSCALED = "downscaled"
+    DAMAGED_SOURCE = "damaged_source"
     TRUNCATED = "truncated"
     RETRIED = "retried"
     TILED = "tiled"
@@ -155,6 +155,7 @@ class PageResult:
         figures: Pictures that the Markdown links to.
         confidence: 0 to 1, mean over all characters; None where the engine has none.
         flags: What is special about the page.
+        warnings: What was found wrong with its source, in words.
         duration_s: Seconds of recognition, the last attempt only.
         width: Width of the image that boxes refer to, in pixels; 0 where unknown.
         height: Height of that image.
@@ -170,6 +171,7 @@ class PageResult:
     figures: tuple[Figure, ...] = ()
     confidence: float | None = None
     flags: tuple[PageFlag, ...] = ()
+    warnings: tuple[str, ...] = ()
     duration_s: float = 0.0
     width: int = 0
     height: int = 0

@@ -37,6 +37,7 @@ FULL = PageResult(
     figures=(Figure("p0005-figure-1.png", b"\x89PNG", "image/png", BoundingBox(0, 0, 9, 9)),),
     confidence=0.5,
     flags=(PageFlag.ROTATED, PageFlag.MIXED),
+    warnings=("cut short",),
     duration_s=1.5,
     width=100,
     height=200,

@@ -10,7 +10,7 @@ import pytest
 from fakes import FakeEngine
 from pagemill import ConversionOptions, convert, convert_async, convert_stream
 from pagemill.conversion import DocumentStarted, Event, PageFinished, ReusePolicy
-from pagemill.domain import ConversionStatus, PageImage
+from pagemill.domain import ConversionStatus, PageFlag, PageImage
 from pagemill.domain.errors import (
     DegenerateOutputError,
     EngineUnavailableError,
@@ -289,3 +289,18 @@ def test_sidecar_and_markdown_tell_the_same(tmp_path: Path, make_pdf: MakePdf) -
         for figure in page["figures"]:
             assert (tmp_path / "out" / figure["path"]).is_file()
             assert figure["path"] in markdown
+
+
+async def test_a_cut_image_is_read_as_far_as_it_goes_and_flagged(tmp_path: Path) -> None:
+    import io
+
+    from PIL import Image
+
+    buffer = io.BytesIO()
+    Image.effect_noise((800, 800), 90).convert("RGB").save(buffer, "JPEG")
+    (tmp_path / "cut.jpg").write_bytes(buffer.getvalue()[: len(buffer.getvalue()) * 2 // 3])
+    (result,) = await convert_async(tmp_path / "cut.jpg", tmp_path / "out", engine=FakeEngine())
+    assert result.status is ConversionStatus.SUCCESS
+    assert PageFlag.DAMAGED_SOURCE in result.pages[0].flags
+    sidecar = json.loads((tmp_path / "out" / "cut.json").read_text())
+    assert sidecar["pages"][0]["warnings"]
