@@ -5,7 +5,9 @@
 The server is fake: each answer takes a fixed time, so many are worked on at once, so many more may wait, and beyond
 that it answers 503, as vLLM does with --max-num-queued-reqs. The published way (as in guides for this model) renders
 each page with pypdfium2 at scale 2.77, saves it as PNG with Pillow, and sends all pages at once with asyncio and
-aiohttp, without a limit or a second try. Both clients read the same PDF. Memory is the proportional set size of the client's processes.
+aiohttp, without a limit or a second try.
+
+Both clients read the same PDF. Memory is the proportional set size of the client's processes.
 """
 
 from __future__ import annotations

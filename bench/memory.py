@@ -19,16 +19,19 @@ class MemorySampler(threading.Thread):
         self.samples: list[tuple[float, float]] = []
 
     def run(self) -> None:
+        """Samples until it is stopped."""
         started = time.monotonic()
         while not self._stop_wanted.wait(self._interval_s):
             self.samples.append((time.monotonic() - started, tree_pss_mb(self._pid)))
 
     def stop(self) -> None:
+        """Stops and waits for the last sample."""
         self._stop_wanted.set()
         self.join()
 
     @property
     def peak_mb(self) -> float:
+        """The highest sample."""
         return max((mb for _, mb in self.samples), default=0.0)
 
 

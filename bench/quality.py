@@ -179,7 +179,7 @@ async def measure(engine_name: str, sets: Mapping[str, Sequence[Sample]], work: 
 
 
 def _peak_mb() -> float:
-    import resource  # noqa: PLC0415 - not on Windows
+    import resource
 
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20

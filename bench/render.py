@@ -60,7 +60,7 @@ ALL_KINDS = ("text", "text", "table", "text", "drawing", "text", "table", "photo
 
 def make_document(path: Path, pages: int, kinds_in_turn: Sequence[str] = ALL_KINDS) -> list[str]:
     """Writes a document of A4 pages of up to four kinds and returns the kind of each."""
-    from reportlab.pdfgen.canvas import Canvas  # noqa: PLC0415 - other PDFs can be measured without it
+    from reportlab.pdfgen.canvas import Canvas
 
     rng = random.Random(20)
     canvas = Canvas(str(path), pagesize=PAGE, invariant=1)
@@ -116,7 +116,7 @@ def _drawing_page(canvas, rng) -> None:  # noqa: ANN001
 
 
 def _photo_page(canvas, rng) -> None:  # noqa: ANN001
-    from reportlab.lib.utils import ImageReader  # noqa: PLC0415
+    from reportlab.lib.utils import ImageReader
 
     canvas.drawImage(ImageReader(_photo(rng)), 60, 480, 475, 300)
     _text_page(canvas, rng, top=450)

@@ -61,12 +61,14 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     manifest = [json.loads(line) for line in (arguments.data / "manifest.jsonl").read_text().splitlines()]
-    problems = []
+    problems: list[tuple[str, str, dict[str, Any] | None]] = []
     with tempfile.TemporaryDirectory() as scratch:
         ends, memory, seconds, status = convert(arguments.data, Path(scratch) / "plain", arguments.engine, [])
-        for entry in manifest:
-            if not outcome_fits(entry["expected_outcome"], ends.get(entry["path"])):
-                problems.append((entry["path"], entry["expected_outcome"], ends.get(entry["path"])))
+        problems += [
+            (entry["path"], entry["expected_outcome"], ends.get(entry["path"]))
+            for entry in manifest
+            if not outcome_fits(entry["expected_outcome"], ends.get(entry["path"]))
+        ]
         book = Path(scratch) / "passwords.txt"
         locked = [entry for entry in manifest if entry.get("password")]
         book.write_text("".join(f"{entry['path']}\t{entry['password']}\n" for entry in locked), encoding="utf-8")

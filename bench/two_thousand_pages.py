@@ -105,10 +105,10 @@ def slope(samples: Sequence[Sample]) -> float:
 
 def plot(samples: Sequence[Sample], path: Path) -> None:
     """Draws memory over pages."""
-    import matplotlib as mpl  # noqa: PLC0415 - only where a plot is asked for
+    import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot as plt  # noqa: PLC0415
+    from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 3.6))
     pages = [sample.pages for sample in samples]
