@@ -27,7 +27,8 @@ GAP = 24
 
 STYLE = """
 body { margin: 0; background: #fff; }
-pre { margin: 0; padding: 28px 32px; font: 14.5px/1.5 'DejaVu Sans Mono', monospace; white-space: pre-wrap; color: #24292f; }
+pre { margin: 0; padding: 28px 32px; font: 14.5px/1.5 'DejaVu Sans Mono', monospace; }
+pre { white-space: pre-wrap; color: #24292f; }
 .h { color: #0550ae; font-weight: bold; } .c { color: #6e7781; } .i { color: #8250df; }
 """
 

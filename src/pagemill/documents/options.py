@@ -86,4 +86,5 @@ class RenderOptions:
     def fingerprint(self) -> str:
         """What of these options decides a page's pixels, as a stable string for cache keys."""
         quality = f";q={self.jpeg_quality}" if self.media_type == "image/jpeg" else ""
-        return f"render-{RENDERER_VERSION};{self.long_side};{self.narrow_ratio:g};{self.max_pdf_scale:g};{self.media_type}{quality}"
+        shape = f"{self.long_side};{self.narrow_ratio:g};{self.max_pdf_scale:g}"
+        return f"render-{RENDERER_VERSION};{shape};{self.media_type}{quality}"
