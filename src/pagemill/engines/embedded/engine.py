@@ -45,12 +45,12 @@ class EmbeddedEngine:
         self._capabilities = EngineCapabilities(
             version=__version__,
             fingerprint=f"embedded-{_REVISION}-{weights.fingerprint()}-{self._options.min_confidence:g}",
-            max_in_flight=self._options.workers,
+            max_in_flight=self._options.page_threads,
             media_types=("image/png", "image/jpeg", "image/webp"),
             wants_text_layer=True,
         )
         self._pipeline: PagePipeline | None = None
-        self._workers: ThreadPoolExecutor | None = None
+        self._threads: _Threads | None = None
         self._starting = asyncio.Lock()
         self._closed = threading.Event()
 
@@ -75,20 +75,15 @@ class EmbeddedEngine:
             if self._pipeline is not None:
                 return
             self._closed = threading.Event()
-            workers = ThreadPoolExecutor(self._options.workers, thread_name_prefix="pagemill-embedded")
+            threads = _Threads(self._options)
             try:
-                self._pipeline = await asyncio.get_running_loop().run_in_executor(workers, self._load)
+                self._pipeline = await asyncio.get_running_loop().run_in_executor(
+                    threads.pages, _load, threads, self._options
+                )
             except BaseException:
-                workers.shutdown(wait=False)
+                threads.shutdown()
                 raise
-            self._workers = workers
-
-    def _load(self) -> PagePipeline:
-        threads = self._options.threads_per_page
-        detector = Detector(Session(weights.DETECTOR, threads))
-        recogniser = Recogniser(Session(weights.RECOGNISER, threads))
-        layout = LayoutModel(Session(weights.LAYOUT, threads))
-        return PagePipeline(Reader(detector, recogniser, self._options.min_confidence), layout)
+            self._threads = threads
 
     async def recognize(self, page: PageImage, params: SamplingParams) -> PageResult:
         """Reads one page. A cancelled call stops its thread at the next line.
@@ -98,8 +93,8 @@ class EmbeddedEngine:
             RequestRejectedError: The image cannot be decoded.
             EngineError: A model or a stage failed.
         """
-        pipeline, workers, closed = self._pipeline, self._workers, self._closed
-        if pipeline is None or workers is None:
+        pipeline, threads, closed = self._pipeline, self._threads, self._closed
+        if pipeline is None or threads is None:
             raise EngineUnavailableError("The embedded engine is not running.", "Call start() first.")
         unwanted = threading.Event()
 
@@ -108,7 +103,7 @@ class EmbeddedEngine:
                 raise _Stopped
 
         try:
-            return await asyncio.get_running_loop().run_in_executor(workers, _guarded, pipeline, page, check)
+            return await asyncio.get_running_loop().run_in_executor(threads.pages, _guarded, pipeline, page, check)
         except _Stopped:
             raise EngineUnavailableError(
                 f"The embedded engine was closed while it read page {page.index + 1}.", "Start it again."
@@ -120,15 +115,34 @@ class EmbeddedEngine:
         """Whether the models are loaded."""
         if self._pipeline is None:
             return EngineHealth(ready=False, detail="not started")
-        return EngineHealth(ready=True, detail=f"{self._options.workers} pages at once")
+        return EngineHealth(ready=True, detail=f"{self._options.page_threads} pages at once")
 
     async def aclose(self) -> None:
         """Stops pages in work at their next line and frees the models. Safe to call twice."""
         async with self._starting:
-            workers, self._workers, self._pipeline = self._workers, None, None
+            threads, self._threads, self._pipeline = self._threads, None, None
             self._closed.set()
-            if workers is not None:
-                await asyncio.to_thread(workers.shutdown, wait=True, cancel_futures=False)
+            if threads is not None:
+                await asyncio.to_thread(threads.shutdown)
+
+
+class _Threads:
+    """One pool for pages, and one for the lines of all of them, so that a lone page has all cores, too."""
+
+    def __init__(self, options: EmbeddedOptions) -> None:
+        self.pages = ThreadPoolExecutor(options.page_threads, thread_name_prefix="pagemill-pages")
+        self.lines = ThreadPoolExecutor(options.line_threads, thread_name_prefix="pagemill-lines")
+
+    def shutdown(self) -> None:
+        """Waits for pages in work, which have been told to stop."""
+        self.pages.shutdown()
+        self.lines.shutdown()
+
+
+def _load(threads: _Threads, options: EmbeddedOptions) -> PagePipeline:
+    recogniser = Recogniser(Session(weights.RECOGNISER))
+    reader = Reader(Detector(Session(weights.DETECTOR)), recogniser, options.min_confidence, threads.lines)
+    return PagePipeline(reader, LayoutModel(Session(weights.LAYOUT)))
 
 
 def _guarded(pipeline: PagePipeline, page: PageImage, check: Callable[[], None]) -> PageResult:

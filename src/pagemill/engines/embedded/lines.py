@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from enum import Enum
 
 import numpy as np
@@ -51,29 +52,40 @@ class LineReader:
         recogniser: Reads crops.
         image: The page.
         blur: Standard deviation of the blur that its lines want, in pixels of the recogniser's input.
+        pool: Where lines are read, several at once.
         check: Called before each line; raises to stop.
     """
 
-    def __init__(self, recogniser: Recogniser, image: Image.Image, blur: float, check: Check) -> None:
+    def __init__(
+        self, recogniser: Recogniser, image: Image.Image, blur: float, pool: ThreadPoolExecutor, check: Check
+    ) -> None:
         self._recogniser = recogniser
         self._image = image
         self._blur = blur
+        self._pool = pool
         self._check = check
         self._known: dict[tuple[Quad, Way], Reading] = {}
 
     def read(self, quads: Sequence[Quad], way: Way = Way.LEVEL) -> list[Reading]:
         """Reads boxes one way."""
-        return [self._read_one(quad, way) for quad in quads]
+        return list(self._pool.map(lambda quad: self._read_one(quad, way), quads))
 
-    def read_best(self, quad: Quad, *, vertical: bool) -> Reading:
-        """Reads a box the way it reads best.
+    def read_all(self, quads: Sequence[Quad], *, vertical: bool) -> list[tuple[Quad, Reading]]:
+        """Reads boxes the way each reads best; those with print from the back of the paper are left out.
 
         Args:
-            quad: The box.
+            quads: The boxes.
             vertical: Whether the page is written in columns.
         """
+        # Long lines first: a long one at the end would leave the other threads without work.
+        order = sorted(quads, key=lambda quad: -max(quad.length, quad.thickness))
+        readings = self._pool.map(lambda quad: self._read_best(quad, vertical=vertical), order)
+        return [(quad, reading) for quad, reading in zip(order, readings, strict=True) if reading is not None]
+
+    def _read_best(self, quad: Quad, *, vertical: bool) -> Reading | None:
         if not quad.tall:
-            return self._read_one(quad, Way.LEVEL)
+            reading = self._read_one(quad, Way.LEVEL)
+            return None if self._shines_through(quad, reading) else reading
         upright = _NOTHING
         if quad.thickness < _LONE_CHARACTER * quad.length:
             upright = self._read_one(quad, Way.LEVEL)
@@ -82,12 +94,12 @@ class LineReader:
         ways = (Way.COLUMN, Way.COUNTERCLOCKWISE) if vertical else _SIDEWAYS
         return max([upright, *(self._read_one(quad, way) for way in ways)], key=lambda reading: reading.confidence)
 
-    def shines_through(self, quad: Quad, reading: Reading) -> bool:
-        """Whether a box that reads badly holds print from the back of the paper, which reads better in a mirror."""
-        if quad.tall or reading.confidence >= _SURE:
+    def _shines_through(self, quad: Quad, reading: Reading) -> bool:
+        """Whether a box that reads badly reads well in a mirror."""
+        if reading.confidence >= _SURE:
             return False
-        mirrored = self._read_one(quad, Way.MIRRORED)
-        return mirrored.confidence > max(reading.confidence + _MIRROR_MARGIN, _MIRROR_SURE)
+        mirrored = self._read_one(quad, Way.MIRRORED).confidence
+        return mirrored > max(reading.confidence + _MIRROR_MARGIN, _MIRROR_SURE)
 
     def _read_one(self, quad: Quad, way: Way) -> Reading:
         if (quad, way) not in self._known:

@@ -16,14 +16,19 @@ class EmbeddedOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pages_in_flight: int = Field(0, ge=0, le=64, description="Pages read at once; 0: one for each core.")
-    threads_per_page: int = Field(1, ge=1, le=64, description="Threads that work on one page.")
+    threads: int = Field(0, ge=0, le=256, description="Threads that read lines; 0: one for each core.")
+    pages_in_flight: int = Field(0, ge=0, le=256, description="Pages read at once; 0: one for each thread.")
     min_confidence: float = Field(0.6, ge=0, le=1, description="Lines read with less are left out as noise.")
 
     @property
-    def workers(self) -> int:
-        """Pages at once, with the cores that this process may use taken into account."""
-        return self.pages_in_flight or max(1, usable_cores() // self.threads_per_page)
+    def line_threads(self) -> int:
+        """Threads that read lines, those of all pages together."""
+        return self.threads or usable_cores()
+
+    @property
+    def page_threads(self) -> int:
+        """Pages read at once."""
+        return self.pages_in_flight or self.line_threads
 
 
 def usable_cores() -> int:

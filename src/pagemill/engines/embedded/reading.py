@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +52,16 @@ class Reader:
         detector: Finds lines.
         recogniser: Reads them.
         min_confidence: Lines below this are noise, not text.
+        pool: Where lines are read, several at once.
     """
 
-    def __init__(self, detector: Detector, recogniser: Recogniser, min_confidence: float) -> None:
+    def __init__(
+        self, detector: Detector, recogniser: Recogniser, min_confidence: float, pool: ThreadPoolExecutor
+    ) -> None:
         self._detector = detector
         self._recogniser = recogniser
         self._min_confidence = min_confidence
+        self._pool = pool
 
     def read_page(self, sheet: Sheet, check: Check) -> PageReading:
         """Reads a whole page, whichever way up it is.
@@ -74,8 +79,7 @@ class Reader:
             sheet = sheet.turned(turns)
             clear, lines = self._prepared(sheet, check)
             quads = tightened(self._detector.detect(clear), clear)
-        readings = [(quad, lines.read_best(quad, vertical=orientation.vertical)) for quad in quads]
-        readings = [(quad, reading) for quad, reading in readings if not lines.shines_through(quad, reading)]
+        readings = lines.read_all(quads, vertical=orientation.vertical)
         skew = page_skew(quads)
         if abs(skew) < _MIN_SKEW:
             return PageReading(sheet, self._kept(sheet, readings, lambda points: points), turns, 0.0)
@@ -91,14 +95,14 @@ class Reader:
             return []
         clear, lines = self._prepared(Sheet(sheet.image.crop((left, top, right, bottom))), check)
         quads = tightened(self._detector.detect(clear), clear)
-        readings = [(quad, lines.read_best(quad, vertical=False)) for quad in quads]
+        readings = lines.read_all(quads, vertical=False)
         offset = np.array([left, top], dtype=np.float64)
         kept = self._kept(sheet, readings, lambda points: points + offset)
         return [line for line in kept if line.confidence >= min_confidence]
 
     def _prepared(self, sheet: Sheet, check: Check) -> tuple[Sheet, LineReader]:
         clear = enhanced(sheet)
-        return clear, LineReader(self._recogniser, clear.image, line_blur(sheet), check)
+        return clear, LineReader(self._recogniser, clear.image, line_blur(sheet), self._pool, check)
 
     def _kept(
         self, sheet: Sheet, readings: Sequence[tuple[Quad, Reading]], move: Callable[[Points], Points]

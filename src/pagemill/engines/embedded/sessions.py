@@ -19,12 +19,12 @@ class Session:
 
     Args:
         weights: Which model.
-        threads: Threads that one call may use.
     """
 
-    def __init__(self, weights: Weights, threads: int) -> None:
+    def __init__(self, weights: Weights) -> None:
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
+        # One thread a call, and several calls at once: calls that share their work wait for each other.
+        options.intra_op_num_threads = 1
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
         # Each width of a line is another shape: an arena would keep the largest buffers of all of them.

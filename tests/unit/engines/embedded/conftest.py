@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from pagemill.engines.embedded.detection import Detector
@@ -12,12 +15,13 @@ from pagemill.engines.embedded.weights import DETECTOR, LAYOUT, RECOGNISER
 
 
 @pytest.fixture(scope="session")
-def reader() -> Reader:
+def reader() -> Iterator[Reader]:
     """Detection and recognition with the real models."""
-    return Reader(Detector(Session(DETECTOR, 1)), Recogniser(Session(RECOGNISER, 1)), 0.6)
+    with ThreadPoolExecutor(2) as pool:
+        yield Reader(Detector(Session(DETECTOR)), Recogniser(Session(RECOGNISER)), 0.6, pool)
 
 
 @pytest.fixture(scope="session")
 def pipeline(reader: Reader) -> PagePipeline:
     """All stages with the real models."""
-    return PagePipeline(reader, LayoutModel(Session(LAYOUT, 1)))
+    return PagePipeline(reader, LayoutModel(Session(LAYOUT)))
