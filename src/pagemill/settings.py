@@ -33,13 +33,16 @@ class EngineSettings(BaseModel):
     name: str = Field("auto", description="`auto`, `embedded`, `openai`, or the name of an installed engine.")
     endpoints: tuple[str, ...] = Field((), description="Base URLs of OpenAI-compatible servers, for `openai`.")
     model: str | None = Field(None, description="Name of the served model, where a server has several; for `openai`.")
+    languages: tuple[str, ...] = Field((), description="Languages of the documents, where known; for `openai`.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that engine.")
 
     def all_options(self) -> dict[str, Any]:
-        """Options of the engine, with endpoints and model among them where they are given."""
+        """Options of the engine, with endpoints, model and languages among them where they are given."""
         named: dict[str, Any] = {"endpoints": list(self.endpoints)} if self.endpoints else {}
         if self.model is not None:
             named["model"] = self.model
+        if self.languages:
+            named["languages"] = list(self.languages)
         return {**self.options, **named}
 
 

@@ -60,6 +60,9 @@ def convert_command(
         typer.Option(help="URL of an OpenAI-compatible server with LightOnOCR; may be given several times."),
     ] = None,
     model: Annotated[str | None, typer.Option(help="Name of the served model, where there are several.")] = None,
+    lang: Annotated[
+        str | None, typer.Option(help="Languages of the documents, e.g. zh,ja; servers with language routes go by it.")
+    ] = None,
     pages: Annotated[
         str | None, typer.Option("--pages", "-p", help="Page ranges, e.g. 1-3,7,10-.", rich_help_panel=_PAGES)
     ] = None,
@@ -108,7 +111,9 @@ def convert_command(
     """
     if stdout and json_events:
         raise ConfigurationError("--stdout and --json both want standard output.", "Choose one.")
-    settings = load_settings(config, _overrides(engine=engine, endpoints=endpoint, model=model, log_level=log_level))
+    settings = load_settings(
+        config, _overrides(engine=engine, endpoints=endpoint, model=model, lang=lang, log_level=log_level)
+    )
     settings = _apply(
         settings,
         conversion={
@@ -146,9 +151,10 @@ def _run_until_stopped(run: Coroutine[Any, Any, int]) -> int:
 
 
 def _overrides(
-    engine: str | None, endpoints: list[str] | None, model: str | None, log_level: LogLevel | None
+    engine: str | None, endpoints: list[str] | None, model: str | None, lang: str | None, log_level: LogLevel | None
 ) -> dict[str, Any]:
-    given = {"name": engine, "endpoints": endpoints or None, "model": model}
+    languages = [code.strip() for code in lang.split(",") if code.strip()] if lang else None
+    given = {"name": engine, "endpoints": endpoints or None, "model": model, "languages": languages}
     overrides: dict[str, Any] = {"engine": {name: value for name, value in given.items() if value is not None}}
     if log_level is not None:
         overrides["log"] = {"level": log_level}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import aiohttp
 
-from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, Usage
+from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, TextVerdict, Usage
 from pagemill.domain.errors import (
     ConfigurationError,
     EngineError,
@@ -18,7 +18,8 @@ from pagemill.domain.errors import (
     EngineUnavailableError,
 )
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
-from pagemill.engines.openai.options import OpenAIOptions, SizeClass
+from pagemill.engines.openai.language import guess_language
+from pagemill.engines.openai.options import OpenAIOptions, SizeClass, clean_base_url
 from pagemill.engines.openai.output import extract_pictures, repair_math
 from pagemill.engines.openai.presets import ModelPreset, preset_for
 from pagemill.engines.openai.repetition import LoopWatch
@@ -85,6 +86,7 @@ class OpenAIEngine:
             fingerprint=f"openai-{_ENGINE_VERSION};{self._model};{self._server}",
             max_in_flight=self._options.window.most * len(self._endpoints),
             media_types=_MEDIA_TYPES,
+            wants_text_layer=bool(self._options.routes) and not self._options.languages,
             max_long_side=self._preset.long_side,
             generative=True,
         )
@@ -192,7 +194,15 @@ class OpenAIEngine:
         # The answer must fit behind the prompt; asking for more than the context is a refused request.
         params = replace(params, max_tokens=max(1, min(params.max_tokens, self._preset.context - tokens - 64)))
         size_class = self._class_of(page, tokens)
-        answer = await self._ask(page, params, size_class, tokens)
+        languages = self._languages_of(page)
+        allowed = self._allowed(languages)
+        answer = await self._ask(page, params, size_class, tokens, allowed)
+        if self._options.routes and not languages:
+            language = guess_language(answer.text)
+            better = self._allowed({language} if language else set())
+            if not better & allowed:
+                first, answer = answer, await self._ask(page, params, size_class, tokens, better)
+                answer = replace(answer, usage=first.usage + answer.usage)
         markdown, figures = await asyncio.to_thread(extract_pictures, repair_math(answer.text), page)
         return PageResult(
             index=page.index,
@@ -205,13 +215,13 @@ class OpenAIEngine:
             height=page.height,
         )
 
-    async def _ask(self, page: PageImage, params: SamplingParams, size_class: SizeClass, tokens: int) -> _Answer:
+    async def _ask(
+        self, page: PageImage, params: SamplingParams, size_class: SizeClass, tokens: int, allowed: frozenset[str]
+    ) -> _Answer:
         error: EngineError | None = None
         pause = _OVERLOAD_PAUSE_S
         for attempt in range(1, self._options.transport_attempts + 1):
-            lease = await self._dispatcher.acquire(
-                size_class.name, tokens, self._allowed(), self._options.outage_timeout_s
-            )
+            lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
             try:
                 answer = await self._send(lease, page, params, size_class)
                 if answer.finish_reason is not FinishReason.ABORT:
@@ -240,14 +250,22 @@ class OpenAIEngine:
         assert error is not None
         raise error
 
-    def _allowed(self) -> frozenset[str]:
-        """Servers that may read a page: those of its language's route, else those without a route."""
-        wanted = set(self._options.languages)
-        routed = {route.endpoint for route in self._options.routes if wanted & set(route.languages)}
+    def _languages_of(self, page: PageImage) -> set[str]:
+        """Languages of a page as far as they are known before it is read."""
+        if self._options.languages or not self._options.routes or page.text_layer is None:
+            return set(self._options.languages)
+        if page.text_layer.verdict is not TextVerdict.SANE:
+            return set()
+        language = guess_language(" ".join(span.text for span in page.text_layer.spans))
+        return {language} if language else set()
+
+    def _allowed(self, languages: set[str]) -> frozenset[str]:
+        """Servers that may read a page: those of its languages' routes, else those without a route."""
+        routes = self._options.routes
+        routed = {clean_base_url(route.endpoint) for route in routes if languages & set(route.languages)}
         if routed:
             return frozenset(routed)
-        reserved = {route.endpoint for route in self._options.routes}
-        free = frozenset(self._options.endpoints) - reserved
+        free = frozenset(self._options.endpoints) - {clean_base_url(route.endpoint) for route in routes}
         return free or frozenset(self._options.endpoints)
 
     async def _send(self, lease: Lease, page: PageImage, params: SamplingParams, size_class: SizeClass) -> _Answer:

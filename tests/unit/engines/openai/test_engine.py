@@ -4,13 +4,22 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from PIL import Image
 
 from fake_openai import Answer, FakeServer, Request
-from pagemill.domain import FinishReason, PageImage, SamplingParams
+from pagemill.domain import (
+    BoundingBox,
+    FinishReason,
+    PageImage,
+    SamplingParams,
+    TextLayer,
+    TextSpan,
+    TextVerdict,
+)
 from pagemill.domain.errors import (
     ConfigurationError,
     EngineOverloadedError,
@@ -203,6 +212,34 @@ async def test_pages_of_a_language_go_to_their_server() -> None:
         async with engine_on(half, brain, routes=routes) as engine:
             await engine.recognize(page(), PARAMS)
     assert (len(half.requests), len(brain.requests)) == (1, 1)
+
+
+def with_text(text: str) -> PageImage:
+    spans = (TextSpan(text, BoundingBox(0, 0, 100, 10), 10.0),)
+    return replace(page(), text_layer=TextLayer(TextVerdict.SANE, spans))
+
+
+CHINESE = "市议会批准了河流治理项目的第二阶段，工程师将拆除两座废弃的堰坝。"
+ENGLISH = "The council approved the second phase of the project, and the weirs of the river are removed."
+
+
+async def test_the_text_layer_tells_the_language() -> None:
+    async with FakeServer() as half, FakeServer() as brain:
+        routes = [{"languages": ["zh", "ja"], "endpoint": half.url}]
+        async with engine_on(half, brain, routes=routes) as engine:
+            assert engine.capabilities.wants_text_layer
+            await engine.recognize(with_text(CHINESE), PARAMS)
+            await engine.recognize(with_text(ENGLISH), PARAMS)
+    assert (len(half.requests), len(brain.requests)) == (1, 1)
+
+
+async def test_a_first_reading_tells_the_language_where_nothing_else_does() -> None:
+    async with FakeServer(lambda _: Answer("better")) as half, FakeServer(lambda _: Answer(CHINESE)) as brain:
+        routes = [{"languages": ["zh", "ja"], "endpoint": half.url}]
+        async with engine_on(half, brain, routes=routes) as engine:
+            result = await engine.recognize(page(), PARAMS)
+    assert result.markdown == "better"
+    assert result.usage.prompt_tokens == 200
 
 
 async def test_small_pages_do_not_stand_behind_large_ones() -> None:
