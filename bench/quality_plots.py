@@ -75,8 +75,8 @@ def _categories(results: Mapping[str, Any], file: Path) -> Path:
     axes.set_yticks(range(len(known)), known)
     axes.set_xlim(0, 108)
     axes.set_xlabel("words found, %")
-    axes.set_title("Real documents by category", fontsize=10)
-    axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncol=2)
+    axes.set_title("Real documents by category", fontsize=10, pad=20)
+    axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 0.99), ncol=2)
     return _finish(figure, file)
 
 

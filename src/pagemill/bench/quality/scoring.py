@@ -132,4 +132,4 @@ def _comparable(table: Table, language: str) -> Table:
 def _score_fields(markdown: str, truth: Truth) -> Matches:
     text = normalise(plain_text(markdown), truth.language)
     shown = sum(is_shown(value, text) for value in truth.fields)
-    return Matches(shown, len(truth.fields), len(truth.fields))
+    return Matches(shown, shown, len(truth.fields))
