@@ -10,19 +10,21 @@ from pagemill.engines.embedded.elements import Line, PageElements
 from pagemill.engines.embedded.structure.blocks import BlockBuilder
 from pagemill.engines.embedded.structure.code import joined_code, mark_code
 from pagemill.engines.embedded.structure.equations import is_equation
-from pagemill.engines.embedded.structure.figures import find_figures
+from pagemill.engines.embedded.structure.figures import find_figures, is_empty_margin
 from pagemill.engines.embedded.structure.furniture import mark_furniture
 from pagemill.engines.embedded.structure.groups import Group
 from pagemill.engines.embedded.structure.headings import heading_levels, is_caption
 from pagemill.engines.embedded.structure.joining import Vocabulary
 from pagemill.engines.embedded.structure.markdown import FURNITURE
-from pagemill.engines.embedded.structure.metrics import PageMetrics, measure
+from pagemill.engines.embedded.structure.metrics import PROMINENT, PageMetrics, measure
 from pagemill.engines.embedded.structure.order import reading_order
 from pagemill.engines.embedded.structure.regions import group_lines
-from pagemill.engines.embedded.structure.scripts import is_right_to_left
+from pagemill.engines.embedded.structure.scripts import ends_sentence, is_right_to_left
 from pagemill.engines.embedded.structure.tables import find_tables
 from pagemill.engines.embedded.structure.vertical import box_turned_back, is_vertical_page, turned, turned_back
 
+# Longer sentences that do not begin as captions do are text, whatever the layout model says.
+_CAPTION_LENGTH = 160
 # Captions are set in the size of the text or smaller; larger than this, in its size, they are something else.
 _CAPTION_SIZE = 1.25
 
@@ -63,6 +65,7 @@ def build_blocks(page: PageElements) -> Structure:
 
 def _build(page: PageElements) -> Structure:
     metrics = measure(page)
+    page = replace(page, regions=tuple(region for region in page.regions if not is_empty_margin(region, metrics)))
     vocabulary = Vocabulary.of(line.text for line in page.lines)
     right_to_left = is_right_to_left(" ".join(line.text for line in page.lines))
     groups = _groups(page, metrics, vocabulary)
@@ -92,8 +95,11 @@ def _groups(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary) ->
 def _settled(group: Group, metrics: PageMetrics) -> Group:
     """Gives up kinds that the text of a group speaks against, and finds captions by their first word."""
     if group.kind is BlockKind.CAPTION and not is_caption(group.text):
-        large = min(metrics.relative_size(line) for line in group.lines) > _CAPTION_SIZE
-        return replace(group, kind=BlockKind.TEXT) if large else group
+        large = min(metrics.relative_size(line) for line in group.lines) > _CAPTION_SIZE or (
+            min(metrics.prominence(line) for line in group.lines) > PROMINENT
+        )
+        prose = len(group.text) > _CAPTION_LENGTH and ends_sentence(group.text)
+        return replace(group, kind=BlockKind.TEXT) if large or prose else group
     if group.kind is BlockKind.EQUATION:
         return replace(group, has_picture=True) if is_equation(group) else replace(group, kind=BlockKind.TEXT)
     if group.kind in {BlockKind.TITLE, BlockKind.TEXT} and is_caption(group.text) and len(group.text) < 300:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagemill.domain import BlockKind, BoundingBox
-from pagemill.engines.embedded.elements import Line, PageElements, RegionKind
+from pagemill.engines.embedded.elements import Line, PageElements, Region, RegionKind
 from pagemill.engines.embedded.structure.groups import Group
 from pagemill.engines.embedded.structure.metrics import PageMetrics
 from pagemill.engines.embedded.structure.scripts import text_length, unspaced_share
@@ -17,6 +17,18 @@ _MIN_AREA_SHARE = 0.01
 # Larger ones are backgrounds.
 _MAX_AREA_SHARE = 0.85
 _WORDY_LENGTH = 16.0
+
+
+def is_empty_margin(region: Region, metrics: PageMetrics) -> bool:
+    """Whether a figure reaches three edges of the page: the layout model takes empty parts of scans for pictures."""
+    slack_x, slack_y = 0.015 * metrics.width, 0.015 * metrics.height
+    touched = (
+        region.box.left < slack_x,
+        region.box.top < slack_y,
+        region.box.right > metrics.width - slack_x,
+        region.box.bottom > metrics.height - slack_y,
+    )
+    return region.kind is RegionKind.FIGURE and sum(touched) >= 3
 
 
 def find_figures(
@@ -36,7 +48,7 @@ def find_figures(
     proposals = [
         (region.score, region.box)
         for region in page.regions
-        if region.kind is RegionKind.FIGURE and region.score >= _MIN_SCORE and _borders_touched(region.box, metrics) < 3
+        if region.kind is RegionKind.FIGURE and region.score >= _MIN_SCORE
     ]
     proposals += [(1.0, box) for box in _joined(page.images, metrics)]
     figures: list[Group] = []
@@ -77,19 +89,6 @@ def _clipped(box: BoundingBox, metrics: PageMetrics) -> BoundingBox:
         min(max(box.top, 0.0), metrics.height),
         min(max(box.right, 0.0), metrics.width),
         min(max(box.bottom, 0.0), metrics.height),
-    )
-
-
-def _borders_touched(box: BoundingBox, metrics: PageMetrics) -> int:
-    """How many edges of the page a region reaches; the model likes to call empty margins of scans a figure."""
-    slack_x, slack_y = 0.015 * metrics.width, 0.015 * metrics.height
-    return sum(
-        (
-            box.left < slack_x,
-            box.top < slack_y,
-            box.right > metrics.width - slack_x,
-            box.bottom > metrics.height - slack_y,
-        )
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pagemill.domain import BlockKind
 from pagemill.engines.embedded.structure.groups import Group
-from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
+from pagemill.engines.embedded.structure.metrics import PROMINENT, PageMetrics, visual_rows
 from pagemill.engines.embedded.structure.scripts import text_length
 
 MAX_LEVEL = 6
@@ -20,11 +20,13 @@ _SECTION = re.compile(r"^(?:第[0-9０-９一二三四五六七八九十百]+[�
 _SUBSECTION = re.compile(r"^[（(][一二三四五六七八九十]{1,3}[）)]")
 _CAPTION = re.compile(
     r"^(?:fig(?:ure|\.)?|table|tab\.|tabelle|abb(?:ildung|\.)|tableau|figura|tabla|tabela|tabel|图|表|図|圖)\s*"
-    r"[\dIVX一二三四五六七八九十]+",
+    r"(?:\d+(?:[.-]\d+)*|[IVX]+|[一二三四五六七八九十]+)[a-z]?"
+    r"(?:\s*[.:：。—–|)]|\s+(?=(?-i:[^\Wa-z_]))|\s*$|(?=[\u3040-\u9fff]))",
     re.IGNORECASE,
 )
 # Three letters in a row, or two ideographs: less is a formula, an amount or a label.
 _WORD = re.compile(r"[^\W\d_]{3}|[\u3040-\u9fff]{2}")
+_LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u3040-\u9fff]{2}")
 _BULLET = re.compile(r"^[•●▪■◦∙○◆▸►‣❖✓·・–—-]\s")
 _NO_HEADING_END = (".", ",", ";", "。", "，", "；", "、", "-")
 _MAX_LENGTH = 160.0
@@ -115,6 +117,8 @@ def _is_passage(group: Group, text: str) -> bool:
 def _could_be_heading(group: Group, text: str) -> bool:
     if is_caption(text) or text_length(text) > _MAX_LENGTH or len(visual_rows(group.lines)) > _MAX_ROWS:
         return False
+    if "=" in text and len(_LONG_WORD.findall(text)) < 2:
+        return False
     if _BULLET.match(text) or (text.endswith((".", "。")) and text_length(text) > 60):
         return False
     letters = sum(char.isalpha() for char in text)
@@ -131,8 +135,9 @@ def _is_emphasised(group: Group, metrics: PageMetrics) -> bool:
         return True
     if metrics.italic_share < 0.2 and all(line.italic for line in group.lines) and len(group.lines) == 1:
         return True
-    strokes = [line.stroke for line in group.lines if line.stroke > 0]
-    return bool(strokes) and metrics.stroke > 0 and statistics.median(strokes) > 1.35 * metrics.stroke
+    if all(line.font_size > 0 for line in group.lines):
+        return False
+    return statistics.median(metrics.prominence(line) for line in group.lines) > PROMINENT
 
 
 def _leads_on(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bool:
@@ -144,7 +149,7 @@ def _leads_on(groups: Sequence[Group], index: int, metrics: PageMetrics) -> bool
     for other in groups:
         if other is group or other.box.overlap_y(group.box) < 0.5 * min(other.box.height, group.box.height):
             continue
-        if other.box.height > 2.5 * metrics.line_height:
+        if other.box.height > 2.5 * metrics.line_height or _is_emphasised(other, metrics):
             continue
         if -em < other.box.left - group.box.right < 3 * em or -em < group.box.left - other.box.right < 1.5 * em:
             return False

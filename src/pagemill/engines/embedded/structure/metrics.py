@@ -20,6 +20,9 @@ _PROSE_WORDS = 5
 # A size is running text where it sets this share of what the most common size sets.
 _BODY_SHARE = 0.4
 
+# Prominence of headings: running text stays below 0.2, bold headings a tenth larger than it reach 0.3.
+PROMINENT = 0.27
+
 
 @dataclass(frozen=True, slots=True)
 class PageMetrics:
@@ -54,6 +57,16 @@ class PageMetrics:
             return line.font_size / self.font_size
         extent = line.box.width if line.vertical else line.box.height
         return extent / self.line_height
+
+    def prominence(self, line: Line) -> float:
+        """How much a line that was read stands out by size and by weight together; about 0 for running text.
+
+        Either alone is too noisy in scans: heights vary by a tenth with the letters of a line, strokes with the
+        print. 0 where no stroke was measured.
+        """
+        if line.stroke <= 0 or self.stroke <= 0:
+            return 0.0
+        return self.relative_size(line) - 1 + line.stroke / self.stroke - 1
 
 
 def measure(page: PageElements) -> PageMetrics:

@@ -12,7 +12,7 @@ from pagemill.domain import BlockKind, BoundingBox
 from pagemill.engines.embedded.elements import Line, Region, RegionKind
 from pagemill.engines.embedded.structure.groups import Group, text_group
 from pagemill.engines.embedded.structure.lists import is_bare_marker
-from pagemill.engines.embedded.structure.metrics import PageMetrics, em_of, visual_rows
+from pagemill.engines.embedded.structure.metrics import PROMINENT, PageMetrics, em_of, visual_rows
 from pagemill.engines.embedded.structure.scripts import text_length
 
 _KINDS = {
@@ -130,7 +130,7 @@ def _close_rows(lines: Sequence[Line], metrics: PageMetrics) -> list[list[Line]]
         for line in row[1:]:
             before = current[-1]
             gap = line.box.left - before.box.right
-            reach = 10.0 if before.text.rstrip().endswith((":", "：")) else 4.0 if is_bare_marker(before.text) else 1.2
+            reach = 10.0 if before.text.rstrip().endswith((":", "：")) else 4.0 if is_bare_marker(before.text) else 0.6
             if gap <= reach * metrics.em:
                 current.append(line)
             else:
@@ -157,6 +157,9 @@ def _same_style(above: Sequence[Line], below: Sequence[Line], metrics: PageMetri
     a, b = metrics.relative_size(first), metrics.relative_size(second)
     tolerance = 0.08 if first.font_size > 0 and second.font_size > 0 else 0.3
     if abs(a - b) > tolerance * max(a, b):
+        return False
+    weights = metrics.prominence(first), metrics.prominence(second)
+    if abs(weights[0] - weights[1]) > PROMINENT and max(weights) > PROMINENT:
         return False
     if first.from_text_layer and second.from_text_layer and first.monospace != second.monospace:
         return False
@@ -276,7 +279,8 @@ def _parted_by_style(group: Group, metrics: PageMetrics) -> list[Group]:
 
 def _part_matters(above: Sequence[Line], row: Sequence[Line], metrics: PageMetrics) -> bool:
     """Whether a change of style parts paragraphs: not inside a sentence that merely begins or ends in bold."""
-    sized = abs(metrics.relative_size(_style_line(above)) - metrics.relative_size(_style_line(row))) > 0.12
+    first, second = _style_line(above), _style_line(row)
+    sized = abs(metrics.relative_size(first) - metrics.relative_size(second)) > 0.12
     gap = min(line.box.top for line in row) - max(line.box.bottom for line in above)
     starts_new = not row[0].text[:1].islower()
     return (sized or gap > 0.3 * metrics.line_height or starts_new) and not above[-1].text.endswith(("-", ","))

@@ -42,7 +42,7 @@ def aligned_table(
     """
     rows = visual_rows(split_amounts(lines))
     drawn = _drawn_separators(rulings, box, metrics)
-    separators = sorted({*drawn, *_new_separators(find_separators(rows, metrics.em), drawn, metrics.em)})
+    separators = sorted({*drawn, *_new_separators(find_separators(rows, metrics.em), drawn, rows)})
     if not separators:
         return None
     rows = [split_at(row, drawn, metrics.em) for row in rows]
@@ -65,8 +65,16 @@ def _split_read_lines(row: Sequence[Line], separators: Sequence[float], em: floa
     return [piece for line in row for piece in ([line] if line.from_text_layer else split_at([line], separators, em))]
 
 
-def _new_separators(found: Sequence[float], fixed: Sequence[float], em: float) -> list[float]:
-    return [x for x in found if all(abs(x - edge) > 1.5 * em for edge in fixed)]
+def _new_separators(found: Sequence[float], drawn: Sequence[float], rows: Sequence[Sequence[Line]]) -> list[float]:
+    """Separators that part something which no drawn one parts already."""
+    centers = sorted(line.box.center_x for row in rows for line in row)
+
+    def parts(x: float) -> bool:
+        below = max((edge for edge in drawn if edge <= x), default=float("-inf"))
+        above = min((edge for edge in drawn if edge > x), default=float("inf"))
+        return any(below < center < x for center in centers) and any(x <= center < above for center in centers)
+
+    return [x for x in found if parts(x)]
 
 
 def _bands(rulings: Rulings, box: BoundingBox, metrics: PageMetrics) -> list[float]:
