@@ -18,7 +18,7 @@ from pagemill.api import choose_engine, convert_stream
 from pagemill.cli.exit_codes import ExitCode, exit_code_of_results
 from pagemill.cli.progress import JsonReporter, LiveReporter, PlainReporter, QuietReporter, Reporter
 from pagemill.cli.summary import RunSummary
-from pagemill.conversion import FurniturePolicy, OutputFormat, ReusePolicy
+from pagemill.conversion import Enhancement, FurniturePolicy, OutputFormat, ReusePolicy
 from pagemill.documents import PasswordBook
 from pagemill.domain.errors import ConfigurationError
 from pagemill.settings import Settings, load_settings
@@ -69,6 +69,10 @@ def convert_command(
     long_side: Annotated[
         int | None,
         typer.Option(min=64, help="Pixels on the long side of a page.  [default: 1540]", rich_help_panel=_PAGES),
+    ] = None,
+    enhance: Annotated[
+        Enhancement | None,
+        typer.Option(help="Mend faint scans for engines that write text.  [default: auto]", rich_help_panel=_PAGES),
     ] = None,
     page_timeout: Annotated[
         float | None,
@@ -121,6 +125,7 @@ def convert_command(
             "formats": None if formats is None else _parse_formats(formats),
             "furniture": furniture,
             "page_markers": page_markers,
+            "enhance": enhance,
             "page_timeout_s": page_timeout,
             "reuse": ReusePolicy.NONE if force else ReusePolicy.GOOD if retry_failed else None,
             "overwrite_changed": True if force else None,

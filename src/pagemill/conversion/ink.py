@@ -32,11 +32,13 @@ class Ink:
         pixels: Pixels of ink, scaled to a page of 1540 pixels on the long side.
         strong: Those of them with the contrast of print.
         sharp: Those of them with a sharp edge; what shines through is blurred.
+        contrast: Median contrast of the ink with the paper, in grey levels; 0 where there is none.
     """
 
     pixels: int
     strong: int
     sharp: int
+    contrast: int = 0
 
     @property
     def is_blank(self) -> bool:
@@ -69,7 +71,8 @@ def measure_ink(page: PageImage) -> Ink:
     across = np.abs(np.diff(inner, axis=1, prepend=inner[:, :1]))
     down = np.abs(np.diff(inner, axis=0, prepend=inner[:1]))
     sharp = faint & (np.maximum(across, down) > max(_FAINT, 4.0 * noise))
-    return Ink(*(round(int(np.count_nonzero(mask)) * scale) for mask in (faint, strong, sharp)))
+    pixels, firm, crisp = (round(int(np.count_nonzero(mask)) * scale) for mask in (faint, strong, sharp))
+    return Ink(pixels, firm, crisp, contrast=int(np.median(depth[faint])) if pixels else 0)
 
 
 def _paper(grey: npt.NDArray[np.int16]) -> npt.NDArray[np.int16]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from pagemill.conversion.enhance import Enhancement
 from pagemill.domain import SamplingParams
 from pagemill.domain.errors import ConfigurationError
 
@@ -52,6 +53,9 @@ class ConversionOptions:
         page_attempts: How often a page is tried when its error may pass.
         readings: How often an engine that writes text reads a page whose text is cut, loops or is empty, each time in
             another way.
+        enhance: What is done to the image of a page for engines that write text: equalised where its ink is faint
+            (`auto`), always (`clahe`), made black and white (`binarize`), or nothing.
+        orient: Whether such engines also read a page the other way up where its ink says that it may be turned.
         page_timeout_s: Seconds that one recognition may take.
         buffer_bytes: Encoded page images that may wait between rendering and recognition, in bytes.
         open_documents: How many documents are worked on at once.
@@ -67,6 +71,8 @@ class ConversionOptions:
     sampling: SamplingParams = SamplingParams()
     page_attempts: int = 2
     readings: int = 4
+    enhance: Enhancement = Enhancement.AUTO
+    orient: bool = True
     page_timeout_s: float = 600.0
     buffer_bytes: int = 64 * 2**20
     open_documents: int = 8

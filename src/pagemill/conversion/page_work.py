@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from pagemill.conversion.checks import check_text
+from pagemill.conversion.enhance import enhanced
 from pagemill.conversion.flow import ByteBudget
 from pagemill.conversion.ink import measure_ink
 from pagemill.conversion.ladder import read_page
 from pagemill.conversion.options import ConversionOptions, ReusePolicy
+from pagemill.conversion.orientation import reading_quality, turned, turns_to_try
 from pagemill.conversion.page_store import DocumentKey, PageStore
 from pagemill.documents import RenderPool
 from pagemill.domain import (
@@ -23,6 +25,7 @@ from pagemill.domain import (
     PageImage,
     PageResult,
     SamplingParams,
+    TextVerdict,
 )
 from pagemill.domain.errors import EngineError, EngineTimeoutError, InputError, PagemillError
 from pagemill.engines import Engine
@@ -142,14 +145,28 @@ class PageWorker:
         ink = await asyncio.to_thread(measure_ink, image)
         if ink.is_blank:
             return PageResult(image.index, "", flags=(PageFlag.BLANK,), width=image.width, height=image.height)
-        result = await read_page(
-            self._recognize,
-            image,
-            self._options.sampling,
-            attempts=self._options.readings,
-            max_long_side=capabilities.max_long_side,
-        )
+        image = await asyncio.to_thread(enhanced, image, self._options.enhance, ink)
+        turns = await asyncio.to_thread(turns_to_try, image) if self._options.orient and not _has_text(image) else (0,)
+        result = await self._read_turned(image, turns)
         return replace(result, flags=(*result.flags, *check_text(result.markdown, ink)))
+
+    async def _read_turned(self, image: PageImage, turns: tuple[int, ...]) -> PageResult:
+        """Reads a page under each turn, and keeps the reading that looks most like language."""
+        best: PageResult | None = None
+        for degrees in turns:
+            result = await read_page(
+                self._recognize,
+                await asyncio.to_thread(turned, image, degrees),
+                self._options.sampling,
+                attempts=self._options.readings,
+                max_long_side=self._engine.capabilities.max_long_side,
+            )
+            if degrees:
+                result = replace(result, flags=(*result.flags, PageFlag.ROTATED))
+            if best is None or reading_quality(result) > reading_quality(best):
+                best = result
+        assert best is not None
+        return best
 
     async def _recognize(self, image: PageImage, params: SamplingParams) -> PageResult:
         limit = self._options.page_timeout_s
@@ -167,6 +184,11 @@ class PageWorker:
                     "Report it to the engine's authors.",
                 )
         return result
+
+
+def _has_text(image: PageImage) -> bool:
+    """Whether the page's own text shows that it is the right way up."""
+    return image.text_layer is not None and image.text_layer.verdict is TextVerdict.SANE
 
 
 def _unexpected(engine: str, error: Exception) -> EngineError:
