@@ -2,8 +2,8 @@
 
 It takes vLLM's arguments and looks at --host, --port and --shutdown-timeout. What it does is set by FAKE_VLLM, a JSON
 object in its environment (see `DEFAULTS`); FAKE_VLLM_RUNS names a file in which its runs are counted, so that "runs"
-may give each run its own behaviour. Like the real one it has an engine process below its server, which SIGSTOP can hang,
-whose metrics stand still then, and whose death ends the server with status 0.
+may give each run its own behaviour. Like the real one it has an engine process below its server, which SIGSTOP can
+hang, whose metrics stand still then, and whose death ends the server with status 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ DEFAULTS = {
     "start_s": 0.0,  # seconds until it is healthy
     "answer": "# Canary page\n\nThe quick brown fox.\n",
     "finish_reason": "stop",
-    "page_s": 0.0,  # seconds a page takes
+    "canary_s": 0.0,  # seconds the canary page takes
+    "page_s": 0.0,  # seconds another page takes, in which the engine reads nothing else
     "tokens_every_s": None,  # tokens in metrics grow with time while a page is read
     "die_after_s": None,  # the engine dies so long after the start
     "ignore_sigterm": False,
@@ -46,9 +47,8 @@ class Engine:
         )
 
     async def work(self) -> None:
-        async with self.turn:
-            self.process.stdin.write(b"ping\n")
-            await self.process.stdout.readline()
+        self.process.stdin.write(b"ping\n")
+        await self.process.stdout.readline()
 
 
 class Server:
@@ -83,17 +83,24 @@ class Server:
             self.engine.process.kill()
         else:
             text = "EngineCore encountered an issue. See stack trace (above) for the root cause."
-            print(f"(APIServer pid={os.getpid()}) ERROR 12-01 00:00:00 [async_llm.py:1] EngineDeadError: {text}", flush=True)
+            print(
+                f"(APIServer pid={os.getpid()}) ERROR 12-01 00:00:00 [async_llm.py:1] EngineDeadError: {text}",
+                flush=True,
+            )
         await asyncio.sleep(0.05)
         return 0
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            length = next((int(h.split(":")[1]) for h in head.split("\r\n") if h.lower().startswith("content-length")), 0)
+            length = next(
+                (int(h.split(":")[1]) for h in head.split("\r\n") if h.lower().startswith("content-length")), 0
+            )
             body = json.loads(await reader.readexactly(length) or b"{}")
             status, data = await self.answer(head.split()[1], body)
-            writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data)
+            writer.write(
+                f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data
+            )
             await writer.drain()
         writer.close()
 
@@ -114,13 +121,14 @@ class Server:
         return 200, json.dumps({"choices": [choice]}).encode()
 
     async def read_page(self, body: dict) -> None:
-        await self.engine.work()
-        if body["max_tokens"] > 1:
-            end = time.monotonic() + self.behaviour["page_s"]
+        seconds = {1: 0.0, 512: self.behaviour["canary_s"]}.get(body["max_tokens"], self.behaviour["page_s"])
+        async with self.engine.turn:
+            await self.engine.work()
+            end = time.monotonic() + seconds
             while time.monotonic() < end:
                 await asyncio.sleep(self.behaviour["tokens_every_s"] or 0.01)
                 self.tokens += self.behaviour["tokens_every_s"] is not None
-        self.tokens += 1
+            self.tokens += 1
 
 
 def main() -> int:

@@ -104,7 +104,7 @@ class ServerClient:
                     return None
                 samples = parse_metrics(await response.text())
             async with self._http.get(f"{self._root}/load", timeout=_timeout(timeout_s)) as response:
-                load = (await response.json())["server_load"] if response.status == 200 else 0
+                load = (await response.json(content_type=None))["server_load"] if response.status == 200 else 0
                 return with_server_load(samples, float(load))
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, LookupError, TypeError):
             return None
@@ -118,7 +118,7 @@ class ServerClient:
             ) as response:
                 if response.status != 200:
                     return CanaryVerdict(False, f"status {response.status}: {(await response.text())[:_SHOWN]}")
-                choice = (await response.json())["choices"][0]
+                choice = (await response.json(content_type=None))["choices"][0]
                 return judge_canary(choice["message"]["content"] or "", choice["finish_reason"])
         except asyncio.TimeoutError:
             return CanaryVerdict(False, f"no answer in {timeout_s:g} s")
