@@ -16,6 +16,8 @@ _MIN_SCORE = 0.55
 _MIN_AREA_SHARE = 0.01
 # Larger ones are backgrounds.
 _MAX_AREA_SHARE = 0.85
+# Labels cover less of a picture than this.
+_TEXT_SHARE = 0.4
 _WORDY_LENGTH = 16.0
 
 
@@ -114,6 +116,8 @@ def _reads_as_text(lines: Sequence[Line], box: BoundingBox) -> bool:
     covered = sum(line.box.area for line in lines)
     letters = sum(text_length(line.text) for line in lines)
     mostly = sum(text_length(line.text) for line in wordy) > 0.4 * letters
+    if len(lines) >= 3 and covered > _TEXT_SHARE * box.area:
+        return True
     return (len(wordy) >= 3 and mostly) or (len(wordy) >= 2 and covered > 0.3 * box.area)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pagemill.domain import BlockKind
 from pagemill.engines.embedded.structure.groups import Group
 from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
 
@@ -79,18 +80,23 @@ class _Cutter:
     def _gutters(self, groups: Sequence[Group]) -> list[_Gutter]:
         """White vertical strips that part the groups.
 
-        Pictures may reach a little over a gutter: their boxes are often wider than what one sees.
+        Pictures may reach a little over a gutter, as their boxes are often wider than what one sees; pictures and
+        captions may be set into two columns whose text runs on beside them.
         """
         least = 0.4 * self.metrics.em
-        texts = [group for group in groups if not group.has_picture] or list(groups)
+        texts = [group for group in groups if not _floats(group)] or list(groups)
         gutters = []
         reached = float("-inf")
         for group in sorted(texts, key=lambda g: g.box.left):
             if reached > float("-inf") and group.box.left - reached >= least:
                 gutters.append(_Gutter(reached, group.box.left))
             reached = max(reached, group.box.right)
-        pictures = [group for group in groups if group.has_picture]
-        return [gutter for gutter in gutters if not any(_lies_across(picture, gutter) for picture in pictures)]
+        floats = [group for group in groups if _floats(group)]
+        return [
+            gutter
+            for gutter in gutters
+            if not any(_lies_across(group, gutter) and not _is_inset(group, texts) for group in floats)
+        ]
 
     def _runs(self, sections: list[list[Group]]) -> list[list[list[Group]]]:
         """Joins consecutive sections that are parts of the same columns."""
@@ -220,7 +226,23 @@ def _is_left_of(group: Group, gutter: _Gutter) -> bool:
     return group.box.center_x < (gutter.left + gutter.right) / 2
 
 
+def _floats(group: Group) -> bool:
+    return group.has_picture or group.kind is BlockKind.CAPTION
+
+
 def _lies_across(picture: Group, gutter: _Gutter) -> bool:
     """Whether a good part of a picture stands on either side of a gutter."""
     box = picture.box
     return min(gutter.left - box.left, box.right - gutter.right) > 0.25 * box.width
+
+
+def _is_inset(picture: Group, texts: Sequence[Group]) -> bool:
+    """Whether text runs along most of a picture on both of its sides."""
+    beside = [0.0, 0.0]
+    for text in texts:
+        shared = text.box.overlap_y(picture.box)
+        if text.box.center_x < picture.box.left:
+            beside[0] += shared
+        elif text.box.center_x > picture.box.right:
+            beside[1] += shared
+    return min(beside) > 0.6 * picture.box.height

@@ -91,3 +91,11 @@ def test_code_keeps_its_indentation_and_blank_lines() -> None:
 def test_a_typewritten_page_is_no_listing() -> None:
     blocks = build_blocks(page([replace(item, monospace=True) for item in BODY])).blocks
     assert [block.kind for block in blocks] == [BlockKind.TEXT]
+
+
+def test_a_text_that_the_model_calls_figure_is_kept_line_by_line() -> None:
+    box = region(RegionKind.FIGURE, 200, 500, 420, 640)
+    inset = lines(["The terra-cotta", "roofs of", "Dubrovnik are", "mostly restored"], 205, 505, pitch=34, size=28)
+    structure = build_blocks(page([*BODY, *inset], (box,)))
+    assert structure.crops == ()
+    assert "Dubrovnik" in render_markdown(structure.blocks)

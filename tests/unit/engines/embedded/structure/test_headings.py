@@ -130,3 +130,33 @@ def test_a_title_over_two_columns_of_a_newspaper_is_two() -> None:
     ]
     title = region(RegionKind.TITLE, 195, 295, 1100, 330, score=0.7)
     assert [text for _, text in headings(content, (title,))] == ["Bridge to close", "Choir wins at last"]
+
+
+def test_a_heading_inside_a_region_of_text_in_a_scan_is_parted_from_it() -> None:
+    content = [
+        read(BODY[0], 200, 300, stroke=2.0),
+        read(BODY[1], 200, 328, stroke=2.0),
+        read("Weather", 200, 362, height=28, stroke=2.8),
+        read(BODY[0], 200, 400, stroke=2.0),
+        read(BODY[1], 200, 428, stroke=2.0),
+    ]
+    text = region(RegionKind.TEXT, 190, 295, 900, 460)
+    assert headings(content, (text,), index=1) == [(2, "Weather")]
+
+
+def test_headings_of_two_columns_beside_each_other() -> None:
+    content = [
+        line("Bridge to close for six weeks", 200, 300, bold=True),
+        line("Choir wins at last this year", 530, 300, bold=True),
+        *lines(["narrow text set in a column as", "newspapers have it everywhere"] * 2, 200, 330),
+        *lines(["another text set in a column,", "which goes on beside the first"] * 2, 530, 330),
+    ]
+    titles = [text for _, text in headings(content, index=1)]
+    assert titles == ["Bridge to close for six weeks", "Choir wins at last this year"]
+
+
+def test_a_sentence_that_mentions_a_table_is_no_caption() -> None:
+    blocks = build_blocks(
+        page([line("Table 1 gives the medians of three classes", 200, 300), *lines(BODY, 200, 400)])
+    ).blocks
+    assert all(block.kind is BlockKind.TEXT for block in blocks)

@@ -75,3 +75,22 @@ def test_regions_over_a_gutter_are_given_up() -> None:
     content = [*column("A", 100, 300), *column("B", 700, 300)]
     over = region(RegionKind.TEXT, 90, 290, 1300, 420)
     assert order(content, ["A r", "B r"], (over,)) == ["A r", "B r"]
+
+
+def test_columns_run_on_beside_a_picture_set_into_both() -> None:
+    content = [
+        *column("A", 100, 300),
+        *column("B", 700, 300),
+        *lines(["C narrow text beside it"] * 10, 100, 450),
+        *lines(["D narrow text beside it"] * 10, 950, 450),
+        *column("E", 100, 770),
+        *column("F", 700, 770),
+    ]
+    names = ["A r", "C n", "E r", "B r", "D n", "F r"]
+    assert order(content, names, images=[BoundingBox(420, 450, 880, 720)]) == names
+
+
+def test_a_picture_over_both_columns_parts_them() -> None:
+    content = [*column("A", 100, 300), *column("B", 700, 300), *column("C", 100, 800), *column("D", 700, 800)]
+    names = ["A r", "B r", "C r", "D r"]
+    assert order(content, names, images=[BoundingBox(100, 450, 1180, 780)]) == names

@@ -20,6 +20,8 @@ _PROSE_LENGTH = 28.0
 _NEAR, _FAR = 2.2, 5.0
 # Headings of columns: at most so many rows, each of at most so many Latin letter widths.
 _MAX_HEADINGS, _HEADING_LENGTH = 3, 24.0
+# Labels are mostly no longer than this, in Latin letter widths.
+_LABEL_LENGTH = 24.0
 # How far values stand from their labels at most, in em.
 _LABEL_GAP = 12.0
 # How many lines of one cell may follow a row.
@@ -248,7 +250,10 @@ def _are_labels(
     labels: Sequence[Line], values: Sequence[Line], rows: Sequence[Sequence[Line]], metrics: PageMetrics
 ) -> bool:
     """Whether the first of two columns names what the second holds, rather than being another block of lines."""
-    if statistics.median(text_length(line.text) for line in labels) > 24 or len(labels) < 0.6 * len(rows):
+    lengths = sorted(text_length(line.text) for line in labels)
+    if lengths[len(lengths) // 2] > _LABEL_LENGTH or len(labels) < 0.6 * len(rows):
+        return False
+    if sum(length > _PROSE_LENGTH for length in lengths) > 0.2 * len(lengths):
         return False
     colons = sum(line.text.rstrip().endswith((":", "：")) for line in labels)
     if colons >= 0.5 * len(labels):
