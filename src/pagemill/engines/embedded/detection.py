@@ -7,6 +7,7 @@ convolution / Label generation": the map shows shrunken lines, grown again by `a
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -85,10 +86,12 @@ class Detector:
 
     Args:
         session: The detection model.
+        at_once: Pages looked at at once; each takes 300 MB while it lasts.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, at_once: int = 1) -> None:
         self._session = session
+        self._slots = threading.BoundedSemaphore(at_once)
 
     def detect(self, sheet: Sheet) -> list[Quad]:
         """All lines of a page, in no particular order.
@@ -115,7 +118,8 @@ class Detector:
         tensor = np.ascontiguousarray(pixels[:, :, ::-1].transpose(2, 0, 1)[None], dtype=np.float32)
         tensor /= 127.5
         tensor -= 1.0
-        probability = self._session.run(tensor)[0][0, 0]
+        with self._slots:
+            probability = self._session.run(tensor)[0][0, 0]
         return quads_from_map(probability, np.array([image.width / width, image.height / height]))
 
 

@@ -13,9 +13,10 @@ _CLEAN = 2.0
 _LINE_BLUR = 1.0
 """Standard deviation of the blur of noisy lines, in pixels of the recogniser's input; on scan-like pages it takes a
 quarter off the wrong characters, twice as much gives it back."""
-_PAGE_BLUR = 1.2
+_PAGE_BLUR = 1.3
+"""Standard deviation in pixels of the page, for very noisy ones."""
 _VERY_NOISY = 0.15
-"""Noise as a share of the contrast from which the whole page is blurred, in its own pixels."""
+"""Noise as a share of the contrast from which the whole page is blurred, and its lines no more."""
 _FAINT = 100.0
 """Contrast in grey levels below which the page is stretched."""
 _PAPER = 235.0
@@ -29,17 +30,18 @@ def contrast(sheet: Sheet) -> float:
 
 def line_blur(sheet: Sheet) -> float:
     """Standard deviation of the blur that its lines want before they are read; 0 for a clean page."""
-    return _LINE_BLUR if noise_level(sheet) > _CLEAN else 0.0
+    noise = noise_level(sheet)
+    return _LINE_BLUR if _CLEAN < noise <= _VERY_NOISY * contrast(sheet) else 0.0
 
 
 def enhanced(sheet: Sheet) -> Sheet:
-    """The page with more contrast and less noise; most pages are returned as they are."""
+    """The page with less noise and more contrast; most pages are returned as they are."""
     noise, range_ = noise_level(sheet), contrast(sheet)
     result = sheet
-    if range_ < _FAINT:
-        result = Sheet(_stretched(result, max(range_, 24.0)))
     if noise > _VERY_NOISY * range_:
         result = Sheet(result.image.filter(ImageFilter.GaussianBlur(_PAGE_BLUR)))
+    if range_ < _FAINT:
+        result = Sheet(_stretched(result, max(range_, 24.0)))
     return result
 
 

@@ -19,6 +19,8 @@ _NOTHING = Reading("", 0.0)
 _LONE_CHARACTER = 3.0
 """Boxes up to this many times taller than wide may be single upright characters, such as 1 or l."""
 _SURE = 0.9
+_STRETCH = 1.15
+"""Blurred letters part when they are wider; of clean ones, as many get worse as better."""
 _MIRROR_MARGIN = 0.08
 _MIRROR_SURE = 0.8
 """In the mirror, print from the back reads with 0.97 and more, even blurred; print the right way round reads worse
@@ -37,6 +39,8 @@ class Way(Enum):
     COUNTERCLOCKWISE = "counterclockwise"
     COLUMN = "column"
     """Upright characters under each other."""
+    STRETCHED = "stretched"
+    """As it is, but wider."""
     MIRRORED = "mirrored"
     """Seen from behind the paper."""
 
@@ -85,7 +89,11 @@ class LineReader:
     def _read_best(self, quad: Quad, *, vertical: bool) -> Reading | None:
         if not quad.tall:
             reading = self._read_one(quad, Way.LEVEL)
-            return None if self._shines_through(quad, reading) else reading
+            if reading.confidence >= _SURE:
+                return reading
+            if self._shines_through(quad, reading):
+                return None
+            return max(reading, self._read_one(quad, Way.STRETCHED), key=lambda one: one.confidence)
         upright = _NOTHING
         if quad.thickness < _LONE_CHARACTER * quad.length:
             upright = self._read_one(quad, Way.LEVEL)
@@ -96,8 +104,6 @@ class LineReader:
 
     def _shines_through(self, quad: Quad, reading: Reading) -> bool:
         """Whether a box that reads badly reads well in a mirror."""
-        if reading.confidence >= _SURE:
-            return False
         mirrored = self._read_one(quad, Way.MIRRORED).confidence
         return mirrored > max(reading.confidence + _MIRROR_MARGIN, _MIRROR_SURE)
 
@@ -113,6 +119,8 @@ class LineReader:
             return laid_out(_cut_unscaled(self._image, quad))
         if way is Way.MIRRORED:
             return cut(self._image, quad, self._blur).transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        if way is Way.STRETCHED:
+            return cut(self._image, quad, self._blur, _STRETCH)
         # The corners as they are named once the page is turned.
         turned = Quad(np.roll(quad.corners, _TURNS[way], axis=0), quad.score)
         return cut(self._image, turned, self._blur)

@@ -74,20 +74,21 @@ def _tensor(crop: Image.Image) -> FloatArray:
     return tensor
 
 
-def cut(image: Image.Image, quad: Quad, blur: float = 0.0) -> Image.Image:
-    """Cuts a line out of `image` and scales it to `HEIGHT` pixels; its aspect is kept.
+def cut(image: Image.Image, quad: Quad, blur: float = 0.0, stretch: float = 1.0) -> Image.Image:
+    """Cuts a line out of `image` and scales it to `HEIGHT` pixels.
 
     Args:
         image: The page.
         quad: Where the line is.
         blur: Standard deviation in pixels of the result by which noise is smoothed.
+        stretch: Factor on the width that its aspect gives.
     """
-    crop = _scaled(image, quad)
+    crop = _scaled(image, quad, stretch)
     return crop.filter(ImageFilter.GaussianBlur(blur)) if blur else crop
 
 
-def _scaled(image: Image.Image, quad: Quad) -> Image.Image:
-    width = max(1, round(HEIGHT * quad.length / max(quad.thickness, 1.0)))
+def _scaled(image: Image.Image, quad: Quad, stretch: float) -> Image.Image:
+    width = max(1, round(stretch * HEIGHT * quad.length / max(quad.thickness, 1.0)))
     low, high = quad.corners.min(axis=0), quad.corners.max(axis=0)
     run, climb = quad.corners[1] - quad.corners[0]
     if run > 0 and abs(climb) <= _STRAIGHT * quad.thickness:
