@@ -14,8 +14,11 @@ from pagemill.engines.embedded.structure.lists import Item, render_list
 from pagemill.engines.embedded.structure.markdown import escape_block, escape_heading
 from pagemill.engines.embedded.structure.metrics import PageMetrics, box_of, visual_rows
 from pagemill.engines.embedded.structure.paragraphs import Segment, segment
+from pagemill.engines.embedded.structure.scripts import ends_sentence, starts_like_continuation, text_length
 from pagemill.engines.embedded.structure.tables import render_table
 
+# Shorter lines than this, in Latin letter widths, are no full lines of a column.
+_FULL_LENGTH = 16.0
 # A line break that Markdown keeps: two spaces at the end of the line.
 _HARD_BREAK = "  \n"
 
@@ -62,7 +65,7 @@ class BlockBuilder:
         """Turns segments into blocks; items that follow each other become one list. Empties `segments`."""
         blocks: list[Block] = []
         items: list[Segment] = []
-        for part in segments:
+        for part in self._with_broken_paragraphs_joined(segments):
             if part.marker is not None:
                 items.append(part)
                 continue
@@ -72,6 +75,28 @@ class BlockBuilder:
         blocks.extend(self._list(items))
         segments.clear()
         return blocks
+
+    def _with_broken_paragraphs_joined(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Joins paragraphs that go on in the next column: one breaks off in a sentence, the next goes on in it."""
+        joined: list[Segment] = []
+        for part in segments:
+            if joined and part.marker is None and self._goes_on(joined[-1], part):
+                joined[-1] = Segment([*joined[-1].rows, *part.rows], joined[-1].marker, set(joined[-1].breaks))
+            else:
+                joined.append(part)
+        return joined
+
+    def _goes_on(self, before: Segment, part: Segment) -> bool:
+        last, first = before.rows[-1], part.rows[0]
+        if not starts_like_continuation(first.text) or ends_sentence(last.text) or before.breaks or part.breaks:
+            return False
+        gap = first.top - last.bottom
+        if gap > 0.6 * last.height and first.left < last.right and last.left < first.right:
+            return False
+        sizes = [self.metrics.relative_size(row.lines[0]) for row in (last, first)]
+        widest = max(row.right - row.left for row in before.rows)
+        full = last.right - last.left > 0.8 * widest and text_length(last.text) > _FULL_LENGTH
+        return full and abs(sizes[0] - sizes[1]) < 0.25 * max(sizes)
 
     def _list(self, items: Sequence[Segment]) -> list[Block]:
         if not items:

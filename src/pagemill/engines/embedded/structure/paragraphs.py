@@ -13,6 +13,7 @@ from pagemill.engines.embedded.structure.lists import Marker, is_sequence, parse
 from pagemill.engines.embedded.structure.metrics import PageMetrics, visual_rows
 from pagemill.engines.embedded.structure.scripts import (
     ends_sentence,
+    is_address,
     is_unspaced,
     starts_like_continuation,
     text_length,
@@ -190,6 +191,8 @@ def _is_line_by_line(rows: Sequence[Row]) -> bool:
         return False
     if any(row.text.rstrip().endswith(("-", ",")) or unspaced_share(row.text) > 0.3 for row in rows[:-1]):
         return False
+    if any(is_address(row.text) and " " not in row.text for row in rows):
+        return True
     widest = max(row.right - row.left for row in rows)
     fill = statistics.mean(row.right - row.left for row in rows[:-1]) / max(1.0, widest)
     return fill < 0.92 and all(text_length(row.text) < _MAX_ADDRESS_LENGTH for row in rows)

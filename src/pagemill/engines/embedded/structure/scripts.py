@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 # Scripts written without spaces between words; a line break inside them stands for nothing.
@@ -16,6 +17,8 @@ _UNSPACED_RANGES = (
     (0xFF00, 0xFFEF),  # fullwidth and halfwidth forms
     (0x20000, 0x323AF),  # ideographs beyond the basic plane
 )
+
+_ADDRESS = re.compile(r"(?:www\.|https?://|\S+@\S+\.\S)")
 
 
 def is_unspaced(char: str) -> bool:
@@ -49,9 +52,14 @@ def text_length(text: str) -> float:
     return float(sum(2 if is_cjk(char) else 1 for char in text))
 
 
+def is_address(text: str) -> bool:
+    """Whether `text` begins with an address of mail or the web."""
+    return bool(_ADDRESS.match(text))
+
+
 def starts_like_continuation(text: str) -> bool:
-    """Whether `text` begins as only the middle of a sentence does: with a lower-case letter."""
-    return text[:1].islower()
+    """Whether `text` begins as only the middle of a sentence does: with a lower-case letter, but no address."""
+    return text[:1].islower() and not is_address(text)
 
 
 def ends_sentence(text: str) -> bool:

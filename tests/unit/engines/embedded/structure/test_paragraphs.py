@@ -74,3 +74,16 @@ def test_arabic_paragraphs_start_at_the_right() -> None:
     arabic = "هذا سطر كامل من النص العربي الذي يصل إلى الهامش الآخر"
     content = [line(arabic, 200, 400), line(arabic, 200, 428), line("وينتهي هنا", 630, 456)]
     assert markdown(content) == f"{arabic} {arabic} وينتهي هنا\n"
+
+
+def test_a_paragraph_goes_on_in_the_next_column() -> None:
+    left = lines(["running text that fills its column to the very ed-"] * 4, 100, 300)
+    right = lines(["ge of the page and then comes to its end in time."] * 4, 700, 300)
+    text = markdown([*left, *right])
+    assert "very edge of the page" in text
+    assert "\n\n" not in text
+
+
+def test_addresses_of_mail_and_web_keep_their_lines() -> None:
+    content = lines(["Satoshi Nakamoto", "satoshin@gmx.com", "www.bitcoin.org"], 200, 400)
+    assert markdown(content) == "Satoshi Nakamoto  \nsatoshin@gmx.com  \nwww.bitcoin.org\n"
