@@ -22,7 +22,30 @@ def mark_code(groups: Sequence[Group]) -> list[Group]:
     mono = sum(len(line.text) for line in lines if line.monospace)
     if not mono or mono > _MAX_PAGE_SHARE * total:
         return list(groups)
-    return [_as_code(group) if _is_code(group) else group for group in groups]
+    marked = [_as_code(group) if _is_code(group) else group for group in groups]
+    return _with_lines_inside(marked)
+
+
+def _with_lines_inside(groups: Sequence[Group]) -> list[Group]:
+    """Moves monospaced rows that stand inside or right at a listing into it, such as braces in a line of their own."""
+    result = list(groups)
+    for group in groups:
+        if group.kind is not BlockKind.TEXT or not all(line.monospace for line in group.lines):
+            continue
+        home = next((other for other in result if other.kind is BlockKind.CODE and _stands_in(group, other)), None)
+        if home is not None:
+            result = [
+                home.with_lines((*home.lines, *group.lines)) if other is home else other
+                for other in result
+                if other is not group
+            ]
+    return result
+
+
+def _stands_in(group: Group, code: Group) -> bool:
+    height = statistics.median(line.box.height for line in code.lines)
+    beside = code.box.left - 4 * height < group.box.left < code.box.right
+    return beside and code.box.top - height < group.box.center_y < code.box.bottom + height
 
 
 def joined_code(groups: Sequence[Group]) -> list[Group]:

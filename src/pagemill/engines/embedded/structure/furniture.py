@@ -156,7 +156,9 @@ def _is_misplaced(group: Group, groups: Sequence[Group], metrics: PageMetrics) -
     """Whether the layout model calls something furniture that stands in the body."""
     if group.kind not in {BlockKind.HEADER, BlockKind.FOOTER} or all(line.vertical for line in group.lines):
         return False
-    if not _at_edge(group, group.kind, metrics) or _is_large(group, metrics):
+    if not _at_edge(group, group.kind, metrics):
+        return True
+    if _is_large(group, metrics) and not is_page_number(group.text):
         return True
     body = [other for other in groups if other.kind not in {BlockKind.HEADER, BlockKind.FOOTER}]
     if not body:

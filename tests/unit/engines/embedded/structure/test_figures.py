@@ -99,3 +99,15 @@ def test_a_text_that_the_model_calls_figure_is_kept_line_by_line() -> None:
     structure = build_blocks(page([*BODY, *inset], (box,)))
     assert structure.crops == ()
     assert "Dubrovnik" in render_markdown(structure.blocks)
+
+
+def test_braces_beside_a_listing_belong_to_it() -> None:
+    code = [
+        line("int area()", 200, 420, monospace=True),
+        line("{", 200, 448, monospace=True),
+        line("return 1;", 240, 476, monospace=True),
+        line("}", 200, 504, monospace=True),
+    ]
+    text = region(RegionKind.TEXT, 230, 470, 400, 500)
+    blocks = build_blocks(page([*BODY, *code], (text,))).blocks
+    assert [b.markdown for b in blocks if b.kind is BlockKind.CODE] == ["```\nint area()\n{\n    return 1;\n}\n```"]

@@ -80,3 +80,8 @@ def test_what_the_model_calls_footer_in_the_middle_is_text() -> None:
 def test_a_stamp_in_the_margin_is_furniture() -> None:
     stamp = Line("arXiv:1706.03762v5", BoundingBox(30, 700, 60, 1300), vertical=True)
     assert kinds([*BODY, stamp])[stamp.text] is BlockKind.HEADER
+
+
+def test_a_page_number_in_large_type() -> None:
+    foot = region(RegionKind.FOOTER, 770, 2090, 820, 2130, score=0.6)
+    assert kinds([*BODY, line("7", 780, 2100, size=28)], (foot,))["7"] is BlockKind.FOOTER

@@ -234,6 +234,8 @@ def _is_table(rows: Sequence[Sequence[Line]], columns: Sequence[Sequence[Line]],
         return False
     if any(sum(bool(_BARE_BULLET.match(line.text)) for line in column) > 0.5 * len(column) for column in filled):
         return False
+    if _is_formula([line for row in rows for line in row]):
+        return False
     regular = sum(_is_aligned(column, metrics) for column in filled)
     numbers = sum(
         sum(is_numeric(line.text) for line in column) >= 0.6 * len(column) and len(column) >= 2 for column in filled
@@ -244,6 +246,12 @@ def _is_table(rows: Sequence[Sequence[Line]], columns: Sequence[Sequence[Line]],
     if len(filled) == 2 and not numbers:
         return regular == 2 and _are_labels(filled[0], filled[1], rows, metrics)
     return regular >= max(2, 0.6 * len(filled))
+
+
+def _is_formula(lines: Sequence[Line]) -> bool:
+    """Whether most pieces are single letters and signs: a formula, whose parts a text layer scatters."""
+    tiny = [line for line in lines if len(line.text.strip()) <= 2 and not line.text.strip().isdigit()]
+    return len(tiny) > 0.4 * len(lines)
 
 
 def _are_labels(

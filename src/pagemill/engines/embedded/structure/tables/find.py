@@ -27,6 +27,8 @@ _MIN_SCORE = 0.5
 _MAX_SHARE, _SURE = 0.6, 0.85
 # How far, in em, a column stands from the others at most.
 _COLUMN_GAP = 12.0
+# Equations of this score hold none either.
+_SURE_EQUATION = 0.6
 # Figures of this score hold no tables.
 _SURE_FIGURE = 0.7
 # Longer lines beside a table are text, not cells; in Latin letter widths.
@@ -66,12 +68,18 @@ def find_tables(page: PageElements, metrics: PageMetrics, vocabulary: Vocabulary
             if _is_mostly_free(region, found) and len(inside) >= 4:
                 box = box_of(inside)
                 take(inside, aligned_table(inside, box, page.rulings, metrics, vocabulary))
-    for lines in find_aligned_tables(free, metrics):
+    for lines in find_aligned_tables(_outside_equations(free, page), metrics):
         box = box_of(lines)
         table = aligned_table(lines, box, page.rulings, metrics, vocabulary)
         if table is not None and (not _is_in_figure(box, page) or _is_dense(table)):
             take(lines, table)
     return found
+
+
+def _outside_equations(lines: Sequence[Line], page: PageElements) -> list[Line]:
+    """Lines that are no parts of a displayed equation, which may be scattered like cells."""
+    boxes = [r.box for r in page.regions if r.kind is RegionKind.EQUATION and r.score >= _SURE_EQUATION]
+    return [line for line in lines if not any(line.box.share_inside(box) > 0.5 for box in boxes)]
 
 
 def _is_in_figure(box: BoundingBox, page: PageElements) -> bool:

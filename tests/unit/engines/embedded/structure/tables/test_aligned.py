@@ -141,3 +141,11 @@ def test_labels_of_a_chart_are_no_table() -> None:
 def test_a_dense_table_that_the_model_takes_for_a_figure() -> None:
     figure = region(RegionKind.FIGURE, 190, 290, 850, 450)
     assert tables(page(cells(*ROWS), (figure,))) == [EXPECTED]
+
+
+def test_the_scattered_parts_of_a_formula_are_no_table() -> None:
+    content = cells(["k", "e", "q"], ["z", "=", "p"], ["0", "-", "k"], ["1", "+", "z"], pitch=26)
+    assert tables(page(content)) == []
+    parts = cells(["1.5", "2.5", "3.5"], ["4.5", "5.5", "6.5"], ["7.5", "8.5", "9.5"], pitch=26)
+    equation = region(RegionKind.EQUATION, 190, 300, 800, 400, score=0.8)
+    assert tables(page(parts, (equation,))) == []
