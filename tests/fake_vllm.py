@@ -26,7 +26,9 @@ DEFAULTS = {
     "canary_s": 0.0,  # seconds the canary page takes
     "page_s": 0.0,  # seconds another page takes, in which the engine reads nothing else
     "tokens_every_s": None,  # tokens in metrics grow with time while a page is read
+    "second_engine_hangs": False,  # there is an engine 1, with pages in flight, that gives no tokens
     "die_after_s": None,  # the engine dies so long after the start
+    "linger_s": 0.05,  # seconds between the end of its service and its own end
     "ignore_sigterm": False,
     "orphan_ignores_sigterm": False,
 }
@@ -87,7 +89,7 @@ class Server:
                 f"(APIServer pid={os.getpid()}) ERROR 12-01 00:00:00 [async_llm.py:1] EngineDeadError: {text}",
                 flush=True,
             )
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(self.behaviour["linger_s"])
         return 0
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -97,6 +99,8 @@ class Server:
                 (int(h.split(":")[1]) for h in head.split("\r\n") if h.lower().startswith("content-length")), 0
             )
             body = json.loads(await reader.readexactly(length) or b"{}")
+            if self.behaviour["second_engine_hangs"] and "x-data-parallel-rank: 1" in head.lower():
+                await asyncio.sleep(3600)
             status, data = await self.answer(head.split()[1], body)
             writer.write(
                 f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n".encode() + data
@@ -111,7 +115,10 @@ class Server:
             return 200, json.dumps({"server_load": self.running}).encode()
         if path == "/metrics":
             # A hung engine reports nothing of the pages that wait for it, as vLLM's does not.
-            return 200, f'vllm:generation_tokens_total{{engine="0"}} {self.tokens}\n'.encode()
+            text = f'vllm:generation_tokens_total{{engine="0"}} {self.tokens}\n'
+            if self.behaviour["second_engine_hangs"]:
+                text += 'vllm:generation_tokens_total{engine="1"} 7\nvllm:num_requests_running{engine="1"} 1\n'
+            return 200, text.encode()
         self.running += 1
         try:
             await self.read_page(body)

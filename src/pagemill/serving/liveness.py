@@ -120,6 +120,11 @@ class LivenessWatch:
             return Look.IDLE_FOR_LONG
         return Look.WORKING
 
+    @property
+    def engines(self) -> int:
+        """How many engines the server has."""
+        return len(self._moved_at)
+
     def progress(self, engine: str) -> float | None:
         """What the last sample said of an engine's progress."""
         return self._progress.get(engine)

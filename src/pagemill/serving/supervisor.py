@@ -218,7 +218,7 @@ class Supervisor:
     async def _clear(self, watch: LivenessWatch, engines: list[str]) -> None:
         """Gives each engine a probe page, and ends the run where one gets no token while nothing else moves."""
         for engine in engines:
-            if not await self._answers(watch, engine, alone=len(engines) == 1 and engine == "0"):
+            if not await self._answers(watch, engine):
                 limit = self._probe_timeout_s
                 reason = f"Engine {engine} is hung: no token though pages are in flight, and none for a probe page."
                 raise _RunOver(
@@ -231,19 +231,26 @@ class Supervisor:
     def _probe_timeout_s(self) -> float:
         return self._watch.probe_timeout_s or _PROBE_TIMEOUT_S
 
-    async def _answers(self, watch: LivenessWatch, engine: str, *, alone: bool) -> bool:
-        """Whether an engine gives a token, to the probe page or to any other page, within the time for a probe."""
-        probe = asyncio.create_task(self._client.probe(self._probe_timeout_s, None if alone else engine))
+    async def _answers(self, watch: LivenessWatch, engine: str) -> bool:
+        """Whether an engine gives a token, to a probe page or to any other page, within the time for a probe."""
+        addressee = engine if watch.engines > 1 else None
         before = watch.progress(engine)
-        try:
-            while not (await asyncio.wait({probe}, timeout=self._watch.liveness_interval_s))[0]:
-                samples = await self._client.samples(self._watch.liveness_interval_s)
-                if samples is not None and engine in samples and samples[engine].progress != before:
+        deadline = self._clock() + self._probe_timeout_s
+        while (left := deadline - self._clock()) > 0:
+            probe = asyncio.create_task(self._client.probe(left, addressee))
+            try:
+                while not (await asyncio.wait({probe}, timeout=self._watch.liveness_interval_s))[0]:
+                    samples = await self._client.samples(self._watch.liveness_interval_s)
+                    if samples is not None and engine in samples and samples[engine].progress != before:
+                        return True
+                if probe.result():
                     return True
-            return probe.result()
-        finally:
-            probe.cancel()
-            await asyncio.gather(probe, return_exceptions=True)
+            finally:
+                probe.cancel()
+                await asyncio.gather(probe, return_exceptions=True)
+            # Refused at once: a server whose engine has died is about to end, which says more than that it is hung.
+            await asyncio.sleep(self._watch.poll_interval_s)
+        return False
 
     async def _drain(self, run: _Run) -> bool:
         was_ready = run.ready_at is not None

@@ -159,6 +159,13 @@ async def test_a_dead_engine_is_restarted_though_the_server_ends_with_status_0(t
         assert len(watched.server_pids()) == 2
 
 
+async def test_a_server_that_ends_slowly_after_its_engine_is_dead_rather_than_hung(tmp_path: Path) -> None:
+    async with running(tmp_path, {"linger_s": 1.5}, probe_timeout_s=30) as watched:
+        os.kill(watched.engine_pid(), signal.SIGKILL)
+        await watched.until(lambda: watched.states.count(State.READY) == 2)
+        assert "status 0" in watched.restarts[0].reason
+
+
 async def test_a_killed_server_takes_its_engine_along_and_is_restarted(tmp_path: Path) -> None:
     async with running(tmp_path, {"orphan_ignores_sigterm": True}) as watched:
         first = watched.server_pids()[0]
@@ -189,6 +196,12 @@ async def test_a_hung_server_is_found_too(tmp_path: Path) -> None:
     async with running(tmp_path) as watched:
         os.kill(watched.server_pids()[0], signal.SIGSTOP)
         await watched.until(lambda: watched.states.count(State.READY) == 2)
+
+
+async def test_one_hung_engine_is_found_though_another_works(tmp_path: Path) -> None:
+    async with running(tmp_path, {"runs": [{"second_engine_hangs": True}, {}]}) as watched:
+        await watched.until(lambda: watched.states.count(State.READY) == 2)
+        assert "Engine 1 is hung" in watched.restarts[0].reason
 
 
 async def test_a_slow_engine_is_left_alone(tmp_path: Path) -> None:
