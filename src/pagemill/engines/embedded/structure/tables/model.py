@@ -64,13 +64,6 @@ def is_numeric(text: str) -> bool:
     return bool(_NUMBER.match(text.strip()))
 
 
-def table_from_matrix(texts: Sequence[Sequence[str]], box: BoundingBox, header_rows: int = 1) -> Table:
-    """A table without spans from texts by row and column; short rows are filled up."""
-    columns = max((len(row) for row in texts), default=0)
-    cells = tuple(Cell(i, j, row[j] if j < len(row) else "") for i, row in enumerate(texts) for j in range(columns))
-    return Table(len(texts), columns, cells, box, header_rows)
-
-
 def render_table(table: Table) -> str:
     """Markdown of a table: a pipe table, or HTML where cells span rows or columns."""
     return _html_table(table) if table.has_spans else _pipe_table(table)
