@@ -8,8 +8,9 @@ from PIL import Image, ImageFilter
 from pagemill.engines.embedded.imaging import Sheet
 from pagemill.engines.embedded.ink import noise_level
 
-_CLEAN = 2.0
-"""Noise in grey levels up to which a page is left as it is: renderings have 0, good scans 1."""
+_NOISY = 0.06
+"""Noise as a share of the contrast from which lines are blurred; below, blur costs small dense characters more than it
+wins."""
 _LINE_BLUR = 1.0
 """Standard deviation of the blur of noisy lines, in pixels of the recogniser's input; on scan-like pages it takes a
 quarter off the wrong characters, twice as much gives it back."""
@@ -30,8 +31,8 @@ def contrast(sheet: Sheet) -> float:
 
 def line_blur(sheet: Sheet) -> float:
     """Standard deviation of the blur that its lines want before they are read; 0 for a clean page."""
-    noise = noise_level(sheet)
-    return _LINE_BLUR if _CLEAN < noise <= _VERY_NOISY * contrast(sheet) else 0.0
+    share = noise_level(sheet) / max(contrast(sheet), 1.0)
+    return _LINE_BLUR if _NOISY < share <= _VERY_NOISY else 0.0
 
 
 def enhanced(sheet: Sheet) -> Sheet:

@@ -45,7 +45,6 @@ class Way(Enum):
     """Seen from behind the paper."""
 
 
-_SIDEWAYS = (Way.CLOCKWISE, Way.COUNTERCLOCKWISE, Way.COLUMN)
 _TURNS = {Way.LEVEL: 0, Way.CLOCKWISE: 1, Way.HALF_TURN: 2, Way.COUNTERCLOCKWISE: -1}
 
 
@@ -93,14 +92,16 @@ class LineReader:
                 return reading
             if self._shines_through(quad, reading):
                 return None
-            return max(reading, self._read_one(quad, Way.STRETCHED), key=lambda one: one.confidence)
+            return max(reading, self._read_one(quad, Way.STRETCHED), key=_confidence)
         upright = _NOTHING
         if quad.thickness < _LONE_CHARACTER * quad.length:
             upright = self._read_one(quad, Way.LEVEL)
             if upright.confidence >= _SURE:
                 return upright
-        ways = (Way.COLUMN, Way.COUNTERCLOCKWISE) if vertical else _SIDEWAYS
-        return max([upright, *(self._read_one(quad, way) for way in ways)], key=lambda reading: reading.confidence)
+        best = max(upright, self._read_one(quad, Way.COUNTERCLOCKWISE), key=_confidence)
+        if best.confidence >= _SURE:
+            return best
+        return max(best, self._read_one(quad, Way.COLUMN if vertical else Way.CLOCKWISE), key=_confidence)
 
     def _shines_through(self, quad: Quad, reading: Reading) -> bool:
         """Whether a box that reads badly reads well in a mirror."""
@@ -130,6 +131,10 @@ def _cut_unscaled(image: Image.Image, quad: Quad) -> Image.Image:
     low = np.floor(np.maximum(quad.corners.min(axis=0), 0)).astype(int)
     high = np.maximum(np.ceil(np.minimum(quad.corners.max(axis=0), image.size)).astype(int), low + 1)
     return image.crop((int(low[0]), int(low[1]), int(high[0]), int(high[1])))
+
+
+def _confidence(reading: Reading) -> float:
+    return reading.confidence
 
 
 def mean_confidence(readings: Iterable[Reading]) -> float:

@@ -49,13 +49,19 @@ def find_orientation(quads: Sequence[Quad], lines: LineReader) -> Orientation:
 
 
 def _sideways(samples: Sequence[Quad], lines: LineReader) -> Orientation:
-    """Tells a page on its side from one written in columns."""
-    turns = {Way.COLUMN: 0, Way.CLOCKWISE: 1, Way.COUNTERCLOCKWISE: 3}
-    scores = {way: mean_confidence(lines.read(samples, way)) for way in turns}
-    best = max(scores, key=lambda way: scores[way])
-    if best is Way.COLUMN or scores[best] < _READABLE:
-        return Orientation(vertical=True)
-    return Orientation(turns[best])
+    """Tells a page on its side from one written in columns.
+
+    The recogniser was trained on columns turned counterclockwise, so both read well that way. Only the characters of
+    a column stand upright: put side by side, they read well, too.
+    """
+    clockwise, counterclockwise, column = (
+        mean_confidence(lines.read(samples, way)) for way in (Way.CLOCKWISE, Way.COUNTERCLOCKWISE, Way.COLUMN)
+    )
+    if clockwise >= _READABLE and clockwise > counterclockwise:
+        return Orientation(1)
+    if counterclockwise >= _READABLE and column < _READABLE:
+        return Orientation(3)
+    return Orientation(vertical=True)
 
 
 def _samples(quads: Sequence[Quad]) -> list[Quad]:
