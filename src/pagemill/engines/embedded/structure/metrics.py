@@ -6,6 +6,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Line, PageElements
@@ -20,6 +21,8 @@ _PROSE_WORDS = 5
 # A size is running text where it sets this share of what the most common size sets.
 _BODY_SHARE = 0.4
 
+# A line is full from this share of the page's widest lines on; so many gaps below full lines tell the spacing.
+_FULL_SHARE, _MIN_GAPS = 0.7, 4
 # Prominence of headings: running text stays below 0.2, bold headings a tenth larger than it reach 0.3.
 PROMINENT = 0.27
 
@@ -36,6 +39,7 @@ class PageMetrics:
         stroke: Median stroke thickness in pixels where measured, else 0.
         bold_share: Share of the characters that are bold (0 to 1).
         italic_share: Share of the characters that are slanted (0 to 1).
+        line_gap: Median white space in pixels between full lines of running text; 0 where there are too few.
     """
 
     width: float
@@ -45,6 +49,7 @@ class PageMetrics:
     stroke: float
     bold_share: float
     italic_share: float
+    line_gap: float = 0.0
 
     @property
     def em(self) -> float:
@@ -85,6 +90,7 @@ def measure(page: PageElements) -> PageMetrics:
         stroke=_weighted_median(strokes),
         bold_share=bold / max(1, characters),
         italic_share=italic / max(1, characters),
+        line_gap=_line_gap(lines),
     )
 
 
@@ -106,6 +112,23 @@ def _body_font_size(lines: Sequence[Line]) -> float:
         return 0.0
     most = max(counts.values())
     return max(size for size, count in counts.items() if count > _BODY_SHARE * most)
+
+
+def _line_gap(lines: Sequence[Line]) -> float:
+    """Typical gap below a full line: wide in double-spaced manuscripts and between columns of vertical writing."""
+    upright = [line for line in lines if not line.vertical]
+    if len(upright) < _MIN_GAPS:
+        return 0.0
+    widths = sorted(line.box.width for line in upright)
+    full = _FULL_SHARE * widths[(9 * len(widths)) // 10]
+    gaps = []
+    for above, below in pairwise(visual_rows(upright)):
+        first, second = above[0], below[0]
+        height = min(first.box.height, second.box.height)
+        gap = second.box.top - first.box.bottom
+        if first.box.width >= full and first.box.overlap_x(second.box) > 0 and -0.5 * height < gap < 2 * height:
+            gaps.append(gap)
+    return max(0.0, statistics.median(gaps)) if len(gaps) >= _MIN_GAPS else 0.0
 
 
 def em_of(line: Line) -> float:

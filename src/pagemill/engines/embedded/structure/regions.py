@@ -108,7 +108,7 @@ def _glue(lines: Sequence[Line], metrics: PageMetrics) -> list[Group]:
     for row in _close_rows(lines, metrics):
         top = min(line.box.top for line in row)
         tallest = max(line.box.height for line in row)
-        open_stacks = [stack for stack in open_stacks if top - _bottom(stack[-1]) < tallest]
+        open_stacks = [stack for stack in open_stacks if top - _bottom(stack[-1]) < 1.6 * tallest]
         fitting = [stack for stack in open_stacks if _follows(stack[-1], row, metrics)]
         if fitting:
             max(fitting, key=lambda stack: _bottom(stack[-1])).append(row)
@@ -145,7 +145,9 @@ def _follows(above: Sequence[Line], below: Sequence[Line], metrics: PageMetrics)
     height_above = max(line.box.height for line in above)
     height_below = max(line.box.height for line in below)
     gap = top - bottom
-    if not -0.6 * height_above < gap < 0.75 * min(height_above, height_below):
+    height = min(height_above, height_below)
+    reach = max(0.75 * height, min(1.25 * metrics.line_gap, 1.6 * height))
+    if not -0.6 * height_above < gap < reach:
         return False
     left = max(min(line.box.left for line in above), min(line.box.left for line in below))
     right = min(max(line.box.right for line in above), max(line.box.right for line in below))

@@ -87,3 +87,8 @@ def test_a_paragraph_goes_on_in_the_next_column() -> None:
 def test_addresses_of_mail_and_web_keep_their_lines() -> None:
     content = lines(["Satoshi Nakamoto", "satoshin@gmx.com", "www.bitcoin.org"], 200, 400)
     assert markdown(content) == "Satoshi Nakamoto  \nsatoshin@gmx.com  \nwww.bitcoin.org\n"
+
+
+def test_a_double_spaced_manuscript_has_paragraphs_too() -> None:
+    content = [*lines([FULL] * 6, 200, 400, pitch=44), line("and ends here.", 200, 664)]
+    assert markdown(content).count("\n\n") == 0

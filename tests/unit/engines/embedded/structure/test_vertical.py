@@ -28,3 +28,8 @@ def test_a_larger_first_column_is_a_heading() -> None:
     content = [column("猫の話", 1100, width=60), *[column(FULL, 950 - 50 * k) for k in range(4)]]
     blocks = build_blocks(page(content)).blocks
     assert next((block.kind, block.markdown) for block in blocks) == (BlockKind.TITLE, "# 猫の話")
+
+
+def test_columns_far_apart_are_one_paragraph() -> None:
+    content = [column(FULL, 1100 - 58 * k) for k in range(6)] + [column("つかぬ。", 752)]
+    assert render_markdown(build_blocks(page(content)).blocks) == FULL * 6 + "つかぬ。\n"
