@@ -52,9 +52,20 @@ def test_a_slightly_slanted_rule_is_one() -> None:
 
 def test_filled_areas_are_no_rules() -> None:
     image = drawn([])
-    ImageDraw.Draw(image).rectangle((100, 500, 700, 560), fill=60)
+    ImageDraw.Draw(image).rectangle((100, 500, 700, 900), fill=60)
     rulings = find_rulings(Sheet(image))
     assert rulings.horizontal == ()
+    assert rulings.vertical == ()
+
+
+def test_a_band_behind_a_table_s_head_gives_its_edges_and_nothing_between_its_letters() -> None:
+    image = drawn([])
+    draw = ImageDraw.Draw(image)
+    draw.rectangle((100, 500, 750, 541), fill=60)
+    for left in range(130, 700, 90):
+        draw.rectangle((left, 512, left + 60, 528), fill=250)
+    rulings = find_rulings(Sheet(image))
+    assert [(rule.left, rule.top, rule.right) for rule in rulings.horizontal] == [(100, 500, 751), (100, 542, 751)]
     assert rulings.vertical == ()
 
 

@@ -44,9 +44,10 @@ def find_separators(rows: Sequence[Sequence[Line]], em: float) -> list[float]:
     right = max(line.box.right for row in multi for line in row)
     if right - left < 1:
         return []
-    covered, between = _profiles(multi, left, right)
-    allowed = _allowed_crossings(len(multi))
-    needed = max(1, round(0.25 * len(multi)))
+    telling = _telling(multi)
+    covered, between = _profiles(telling, left, right)
+    allowed = _allowed_crossings(len(telling))
+    needed = max(1, round(0.25 * len(telling)))
     runs = _runs((covered <= allowed) & (between >= needed))
     separators = []
     for start, end in runs:
@@ -54,6 +55,15 @@ def find_separators(rows: Sequence[Sequence[Line]], em: float) -> list[float]:
         if corridor is not None:
             separators.append(left + start + sum(corridor) / 2)
     return _with_content_between(separators, multi)
+
+
+def _telling(rows: Sequence[Sequence[Line]]) -> Sequence[Sequence[Line]]:
+    """Rows that tell columns: without the totals under a table, whose few cells reach over several columns."""
+    most = max(len(row) for row in rows)
+    end = len(rows)
+    while end > 0 and len(rows[end - 1]) <= 0.5 * most:
+        end -= 1
+    return rows[:end] if most >= 4 and end >= 3 else rows
 
 
 def place(row: Sequence[Line], separators: Sequence[float], extents: Sequence[tuple[float, float]]) -> list[Placed]:
