@@ -42,9 +42,7 @@ def scan(pdf: bytes, *, skew: float, seed: int) -> Image.Image:
     document = pdfium.PdfDocument(pdf)
     page = document[0].render(scale=SCAN_DPI / 72, grayscale=True).to_pil().convert("L")
     document.close()
-    page = page.rotate(skew, resample=Image.Resampling.BICUBIC, fillcolor=250).filter(
-        ImageFilter.GaussianBlur(0.7)
-    )
+    page = page.rotate(skew, resample=Image.Resampling.BICUBIC, fillcolor=250).filter(ImageFilter.GaussianBlur(0.7))
     paper = np.asarray(page, dtype=np.float64) / 255 * 165 + 62
     height, width = paper.shape
     x = np.linspace(0.0, 1.0, width)[None, :]
@@ -64,9 +62,7 @@ def main() -> None:
     for name in ("two-column-article", "invoice", "chinese-report"):
         (HERE / f"{name}.pdf").write_bytes(render_pdf(name))
     buffer = io.BytesIO()
-    scan(render_pdf("skewed-scan"), skew=2.1, seed=1987).save(
-        buffer, "JPEG", quality=55, dpi=(SCAN_DPI, SCAN_DPI)
-    )
+    scan(render_pdf("skewed-scan"), skew=2.1, seed=1987).save(buffer, "JPEG", quality=55, dpi=(SCAN_DPI, SCAN_DPI))
     (HERE / "skewed-scan.jpg").write_bytes(buffer.getvalue())
 
 
