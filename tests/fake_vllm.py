@@ -24,6 +24,7 @@ DEFAULTS = {
     "answer": "# Canary page\n\nThe quick brown fox.\n",
     "finish_reason": "stop",
     "canary_s": 0.0,  # seconds the canary page takes
+    "prepare_s": 0.0,  # seconds until the engine takes a page up; one that comes to it after SIGTERM is aborted
     "page_s": 0.0,  # seconds another page takes, in which the engine reads nothing else
     "tokens_every_s": None,  # tokens in metrics grow with time while a page is read
     "second_engine_hangs": False,  # there is an engine 1, with pages in flight, that gives no tokens
@@ -60,6 +61,7 @@ class Server:
         self.healthy_at = time.monotonic() + behaviour["start_s"]
         self.tokens = 0
         self.running = 0
+        self.taken_up = 0
         self.stopping = False
 
     async def serve(self, host: str, port: int, drain_s: float) -> int:
@@ -116,26 +118,33 @@ class Server:
         if path == "/metrics":
             # A hung engine reports nothing of the pages that wait for it, as vLLM's does not.
             text = f'vllm:generation_tokens_total{{engine="0"}} {self.tokens}\n'
+            text += f'vllm:num_requests_running{{engine="0"}} {self.taken_up}\n'
             if self.behaviour["second_engine_hangs"]:
                 text += 'vllm:generation_tokens_total{engine="1"} 7\nvllm:num_requests_running{engine="1"} 1\n'
             return 200, text.encode()
         self.running += 1
         try:
-            await self.read_page(body)
+            reason = await self.read_page(body)
         finally:
             self.running -= 1
-        choice = {"message": {"content": self.behaviour["answer"]}, "finish_reason": self.behaviour["finish_reason"]}
+        choice = {"message": {"content": self.behaviour["answer"]}, "finish_reason": reason}
         return 200, json.dumps({"choices": [choice]}).encode()
 
-    async def read_page(self, body: dict) -> None:
+    async def read_page(self, body: dict) -> str:
+        await asyncio.sleep(self.behaviour["prepare_s"])
+        if self.stopping:
+            return "abort"
         seconds = {1: 0.0, 512: self.behaviour["canary_s"]}.get(body["max_tokens"], self.behaviour["page_s"])
         async with self.engine.turn:
             await self.engine.work()
+            self.taken_up += 1
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 await asyncio.sleep(self.behaviour["tokens_every_s"] or 0.01)
                 self.tokens += self.behaviour["tokens_every_s"] is not None
             self.tokens += 1
+            self.taken_up -= 1
+        return self.behaviour["finish_reason"]
 
 
 def main() -> int:

@@ -125,6 +125,16 @@ def test_json_events_and_the_log_as_json_lines(model: Path, environment: dict[st
     assert (first["level"], first["message"], first["pid"]) == ("warning", "odd", 1)
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_costs_the_log_and_not_the_service(model: Path, environment: dict[str, str]) -> None:
+    with serving(environment, "--model", model, "--port", "auto", "--log-file", "/dev/full") as process:
+        lines = read_until(process, "Convert with")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert sum("cannot be written" in line for line in lines) == 1
+
+
 def test_a_key_is_neither_shown_nor_among_the_arguments(model: Path, environment: dict[str, str]) -> None:
     with serving(environment | {"PAGEMILL_SERVE__API_KEY": "hunter2"}, "--model", model, "--port", "auto") as process:
         lines = read_until(process, "Convert with")

@@ -22,6 +22,7 @@ from pagemill.serving.events import (
     ErrorSeen,
     Note,
     Restarting,
+    ServeEventHandler,
     StartProgress,
     State,
     StateChanged,
@@ -130,7 +131,7 @@ def _parse_port(text: str) -> int | Literal["auto"]:
 
 async def _run(prepared: Preparation, reporter: PlainServeReporter | JsonServeReporter) -> int:
     options = prepared.options
-    with _log_file(options.log_file) as write_log:
+    with _log_file(options.log_file, reporter.handle) as write_log:
 
         def take(record: LogRecord) -> None:
             write_log(record)
@@ -152,20 +153,29 @@ async def _run(prepared: Preparation, reporter: PlainServeReporter | JsonServeRe
 
 
 @contextlib.contextmanager
-def _log_file(path: Path | None) -> Iterator[RecordHandler]:
+def _log_file(path: Path | None, on_event: ServeEventHandler) -> Iterator[RecordHandler]:
     if path is None:
         yield lambda _record: None
         return
     try:
-        with path.open("a", encoding="utf-8") as file:
-
-            def write(record: LogRecord) -> None:
-                file.write(json.dumps(record.as_json(), ensure_ascii=False) + "\n")
-                file.flush()
-
-            yield write
+        # Unbuffered, so that a line that could not be written is not tried again at the end.
+        file = path.open("ab", buffering=0)
     except OSError as error:
         raise OutputError(f"{path} cannot be written ({error.strerror or error}).", "Check --log-file.") from error
+    broken = False
+
+    def write(record: LogRecord) -> None:
+        nonlocal broken
+        try:
+            file.write(json.dumps(record.as_json(), ensure_ascii=False).encode() + b"\n")
+            broken = False
+        except OSError as error:
+            if not broken:
+                on_event(Note(f"{path} cannot be written ({error.strerror or error}); the server goes on."))
+            broken = True
+
+    with file:
+        yield write
 
 
 class PlainServeReporter:

@@ -98,6 +98,15 @@ class ServerClient:
 
     async def samples(self, timeout_s: float) -> dict[str, EngineSample] | None:
         """The engines' progress; None where the server does not answer in time."""
+        found = await self._ask(timeout_s)
+        return None if found is None else with_server_load(*found)
+
+    async def not_taken_up(self, timeout_s: float) -> float:
+        """Pages that the server has taken and no engine yet; 0 where it does not answer in time."""
+        found = await self._ask(timeout_s)
+        return 0.0 if found is None else found[1] - sum(sample.in_flight for sample in found[0].values())
+
+    async def _ask(self, timeout_s: float) -> tuple[dict[str, EngineSample], float] | None:
         try:
             async with self._http.get(f"{self._root}/metrics", timeout=_timeout(timeout_s)) as response:
                 if response.status != 200:
@@ -105,7 +114,7 @@ class ServerClient:
                 samples = parse_metrics(await response.text())
             async with self._http.get(f"{self._root}/load", timeout=_timeout(timeout_s)) as response:
                 load = (await response.json(content_type=None))["server_load"] if response.status == 200 else 0
-                return with_server_load(samples, float(load))
+                return samples, float(load)
         except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, LookupError, TypeError):
             return None
 

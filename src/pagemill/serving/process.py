@@ -15,8 +15,11 @@ from pagemill.domain.errors import ConfigurationError
 from pagemill.serving import guard
 from pagemill.serving.command import ServeCommand
 from pagemill.serving.logs import LogParser, LogRecord, split_lines
+from pagemill.telemetry import get_logger
 
 RecordHandler = Callable[[LogRecord], None]
+
+_log = get_logger("pagemill.serving")
 
 _CHUNK = 65536
 _QUIET_S = 0.3
@@ -33,6 +36,7 @@ class ServerProcess:
         self._process = process
         self._guardian = guardian
         self._on_record = on_record
+        self._lost = 0
         self._reader = asyncio.create_task(self._read_log())
 
     @classmethod
@@ -158,7 +162,12 @@ class ServerProcess:
 
     def _hand_on(self, records: list[LogRecord]) -> None:
         for record in records:
-            self._on_record(record)
+            try:
+                self._on_record(record)
+            except Exception as error:  # noqa: BLE001 - a log that nobody reads any more would block the server
+                if not self._lost:
+                    _log.error("records of the server's log are lost", error=repr(error))
+                self._lost += 1
 
 
 async def _tell(guardian: asyncio.subprocess.Process, text: str) -> None:

@@ -89,12 +89,12 @@ class Watched:
             await asyncio.sleep(0.02)
 
     async def page(self, max_tokens: int = 4096) -> int:
-        """Has a page read; gives the status, 0 for a broken connection."""
+        """Has a page read; gives the status, 0 for a broken connection or an answer that was cut off."""
         async with aiohttp.ClientSession() as session:
             try:
                 async with session.post(f"{self.url}/chat/completions", json={"max_tokens": max_tokens}) as response:
-                    await response.read()
-                    return response.status
+                    answer = await response.json(content_type=None)
+                    return response.status if answer["choices"][0]["finish_reason"] == "stop" else 0
             except aiohttp.ClientError:
                 return 0
 
@@ -272,6 +272,15 @@ async def test_a_stop_lets_pages_in_flight_finish(tmp_path: Path) -> None:
         await watched.until(lambda: watched.states[-1] is State.STOPPED)
 
 
+async def test_pages_that_are_being_prepared_at_a_stop_finish_as_well(tmp_path: Path) -> None:
+    async with running(tmp_path, {"prepare_s": 0.7}) as watched:
+        page = asyncio.create_task(watched.page())
+        await asyncio.sleep(0.2)
+        watched.supervisor.request_stop()
+        assert await page == 200
+        await watched.until(lambda: watched.states[-1] is State.STOPPED)
+
+
 async def test_a_server_that_will_not_go_is_killed_after_its_time(tmp_path: Path) -> None:
     watched = Watched(tmp_path, {"ignore_sigterm": True}, drain_timeout_s=0, stop_grace_s=0.3)
     task = asyncio.create_task(watched.supervisor.run())
@@ -340,3 +349,15 @@ asyncio.run(main())
     while group_lives(group) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not group_lives(group)
+
+
+async def test_a_log_that_cannot_be_handed_on_does_not_block_the_server(tmp_path: Path) -> None:
+    def refuse(_record: LogRecord) -> None:
+        raise BrokenPipeError
+
+    watched = Watched(tmp_path, {"log": ["x" * 100] * 900})
+    watched.supervisor._on_record = refuse
+    task = asyncio.create_task(watched.supervisor.run())
+    await watched.until(lambda: State.READY in watched.states)
+    watched.supervisor.request_stop()
+    assert await task is True
