@@ -12,6 +12,7 @@ run: $(VENV)/.installed-run
 	@echo; echo "Markdown:"; ls -1 out/*.md
 
 test: $(STAMP) lint
+	@tests/install_tools.sh
 	$(BIN)/pytest
 
 test-fast: $(STAMP)

@@ -124,9 +124,14 @@ class FakeServer:
             self.in_flight -= 1
 
     async def _answer(self, http: web.Request, answer: Answer) -> web.StreamResponse:
+        body_wants_stream = (await http.json()).get("stream", False)
         await asyncio.sleep(answer.delay_s)
         if answer.status != 200:
             return _error(answer.status, "as the test wants it", answer.retry_after)
+        if not body_wants_stream:
+            message = {"role": "assistant", "content": answer.text}
+            choice = {"index": 0, "message": message, "finish_reason": answer.finish_reason}
+            return web.json_response({"object": "chat.completion", "choices": [choice]})
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(http)
         tokens = [answer.text[i : i + 8] for i in range(0, len(answer.text), 8)]
