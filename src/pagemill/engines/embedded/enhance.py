@@ -6,7 +6,6 @@ import numpy as np
 from PIL import Image, ImageFilter
 
 from pagemill.engines.embedded.imaging import Sheet
-from pagemill.engines.embedded.ink import noise_level
 
 _NOISY = 0.06
 """Noise as a share of the contrast from which lines are blurred; below, blur costs small dense characters more than it
@@ -31,13 +30,13 @@ def contrast(sheet: Sheet) -> float:
 
 def line_blur(sheet: Sheet) -> float:
     """Standard deviation of the blur that its lines want before they are read; 0 for a clean page."""
-    share = noise_level(sheet) / max(contrast(sheet), 1.0)
+    share = sheet.noise / max(contrast(sheet), 1.0)
     return _LINE_BLUR if _NOISY < share <= _VERY_NOISY else 0.0
 
 
 def enhanced(sheet: Sheet) -> Sheet:
     """The page with less noise and more contrast; most pages are returned as they are."""
-    noise, range_ = noise_level(sheet), contrast(sheet)
+    noise, range_ = sheet.noise, contrast(sheet)
     result = sheet
     if noise > _VERY_NOISY * range_:
         result = Sheet(result.image.filter(ImageFilter.GaussianBlur(_PAGE_BLUR)))

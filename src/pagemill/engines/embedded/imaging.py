@@ -59,6 +59,15 @@ class Sheet:
         """How much darker each pixel is than the paper around it, 0 to 255."""
         return np.maximum(self.background, self.grey) - self.grey
 
+    @cached_property
+    def noise(self) -> float:
+        """Standard deviation of the paper's brightness about its local level, in grey levels.
+
+        Taken from the median absolute deviation, so that ink on up to nearly half of the page does not count.
+        """
+        rough = self.grey[::3, ::3].astype(np.int16) - self.background[::3, ::3]
+        return 1.4826 * float(np.median(np.abs(rough - np.median(rough))))
+
     def turned(self, quarter_turns: int) -> Sheet:
         """The page turned clockwise by `quarter_turns` times 90 degrees."""
         turns = {

@@ -1,4 +1,4 @@
-"""Measuring ink: noise, blank pages, what a text layer leaves uncovered."""
+"""Where ink is, and whether there is any."""
 
 from __future__ import annotations
 
@@ -19,18 +19,9 @@ _MIN_INK = 40
 """Pixels of ink that a page must have to be worth reading: half of a lone page number."""
 
 
-def noise_level(sheet: Sheet) -> float:
-    """Standard deviation of the paper's brightness about its local level, in grey levels.
-
-    Taken from the median absolute deviation, so that ink on up to nearly half of the page does not count.
-    """
-    rough = sheet.grey[::3, ::3].astype(np.int16) - sheet.background[::3, ::3]
-    return 1.4826 * float(np.median(np.abs(rough - np.median(rough))))
-
-
 def ink_mask(sheet: Sheet) -> Mask:
     """Pixels that are clearly darker than the paper, whatever its noise."""
-    result: Mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * noise_level(sheet))
+    result: Mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * sheet.noise)
     return result
 
 

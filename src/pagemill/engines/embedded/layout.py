@@ -13,7 +13,6 @@ from PIL import Image
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Region, RegionKind
 from pagemill.engines.embedded.imaging import Sheet
-from pagemill.engines.embedded.ink import noise_level
 from pagemill.engines.embedded.sessions import FloatArray, Session
 
 _HEIGHT, _WIDTH = 800, 608
@@ -58,7 +57,7 @@ class LayoutModel:
 def whitened(sheet: Sheet) -> Image.Image:
     """The page in grey with white paper and black ink: the model fails on the grey paper of scans."""
     ink = sheet.ink.astype(np.float32)
-    noise = noise_level(sheet)
+    noise = sheet.noise
     floor = max(10.0, 2.2 * noise)
     strokes = ink[ink > floor]
     full = max(

@@ -20,6 +20,7 @@ from pagemill.engines.embedded.imaging import Sheet, decode
 from pagemill.engines.embedded.ink import is_blank
 from pagemill.engines.embedded.layout import LayoutModel
 from pagemill.engines.embedded.lines import Check
+from pagemill.engines.embedded.memory import release_unused_memory
 from pagemill.engines.embedded.mixed import not_told_yet, unread_areas
 from pagemill.engines.embedded.reading import Reader
 from pagemill.engines.embedded.rulings import find_rulings
@@ -66,7 +67,7 @@ class PagePipeline:
         """
         started = time.monotonic()
         sheet = decode(page)
-        if is_blank(sheet) and not _has_text(page):
+        if not _has_text(page) and is_blank(sheet):
             return PageResult(
                 page.index,
                 "",
@@ -100,6 +101,7 @@ class PagePipeline:
 
     def _from_pixels(self, sheet: Sheet, check: Check) -> _Findings:
         reading = self._reader.read_page(sheet, check)
+        release_unused_memory()
         flags = []
         if reading.quarter_turns:
             flags.append(PageFlag.ROTATED)

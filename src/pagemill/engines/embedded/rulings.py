@@ -11,7 +11,7 @@ from scipy import ndimage
 from pagemill.domain import BoundingBox
 from pagemill.engines.embedded.elements import Rulings
 from pagemill.engines.embedded.imaging import Sheet
-from pagemill.engines.embedded.ink import Mask, noise_level
+from pagemill.engines.embedded.ink import Mask
 
 _Bar: TypeAlias = tuple[float, float, float, float]
 """Left, top, right and bottom of a bar in pixels."""
@@ -46,7 +46,7 @@ def find_rulings(sheet: Sheet, text: Sequence[BoundingBox] = ()) -> Rulings:
         sheet: The page.
         text: Boxes of its text lines: bars and stems of large letters are no rules.
     """
-    mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * noise_level(sheet))
+    mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * sheet.noise)
     horizontal, thick = _rules(mask, max(24, round(_MIN_HORIZONTAL * sheet.width)))
     vertical, _ = _rules(np.ascontiguousarray(mask.T), max(24, round(_MIN_VERTICAL * sheet.height)))
     bands = [band for band in (BoundingBox(*bar) for bar in thick) if _is_band(mask, band)]

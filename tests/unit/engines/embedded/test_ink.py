@@ -6,7 +6,7 @@ from PIL import Image, ImageDraw, ImageFilter, ImageOps
 
 from drawn_pages import drawn, noisy
 from pagemill.engines.embedded.imaging import Sheet
-from pagemill.engines.embedded.ink import ink_mask, is_blank, noise_level
+from pagemill.engines.embedded.ink import ink_mask, is_blank
 
 
 def empty(paper: int = 255) -> Image.Image:
@@ -49,11 +49,11 @@ def test_white_print_on_a_dark_bar_is_not_blank() -> None:
 
 @pytest.mark.parametrize("deviation", [3.0, 8.0, 15.0])
 def test_noise_is_measured_whatever_the_text(deviation: float) -> None:
-    assert noise_level(Sheet(noisy(drawn(paper=180), deviation))) == pytest.approx(deviation, rel=0.15)
+    assert Sheet(noisy(drawn(paper=180), deviation)).noise == pytest.approx(deviation, rel=0.15)
 
 
 def test_clean_pages_have_no_noise() -> None:
-    assert noise_level(Sheet(drawn())) == 0
+    assert Sheet(drawn()).noise == 0
 
 
 def test_noise_is_no_ink() -> None:
