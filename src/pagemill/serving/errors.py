@@ -114,6 +114,11 @@ _RULES: tuple[_Rule, ...] = (
         r"|\[Errno 12\]|Cannot allocate memory|failed to map segment from shared object",
         "The machine's memory is full or limited (ulimit -v, the container's limit): free or raise it.",
     ),
+    _rule(
+        ErrorClass.OOM,
+        r"No space left on device: '/(?:psm|dev/shm)|[Bb]us error|SIGBUS",
+        "Shared memory is too small: start the container with --shm-size 1g or --ipc host.",
+    ),
     # The driver: wording of c10/cuda/CUDAException.h, torch/cuda/__init__.py and NCCL.
     _rule(
         ErrorClass.CUDA,
@@ -234,6 +239,11 @@ def classify(text: str) -> ServerError | None:
         if match := rule.pattern.search(text):
             return ServerError(rule.kind, _line_at(text, match.start()), rule.remedy, rule.permanent)
     return None
+
+
+def is_noise(text: str) -> bool:
+    """Whether a record looks like an error and is none: Python's clean-up of shared memory that is gone already."""
+    return "multiprocessing/resource_tracker.py" in text
 
 
 def is_consequence(text: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
-from pagemill.serving.errors import ErrorClass, ServerError, classify, is_consequence
+from pagemill.serving.errors import ErrorClass, ServerError, classify, is_consequence, is_noise
 
 _PREFIX = re.compile(r"\((?P<process>[\w-]+) pid=(?P<pid>\d+)\) ?")
 _HEADER = re.compile(
@@ -26,6 +26,7 @@ _GLOG = re.compile(
 )
 _GLOG_LEVELS = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 _TRACEBACK = "Traceback (most recent call last):"
+_FATAL = "Fatal Python error: "
 _USAGE_ERROR = re.compile(r"vllm(?: \w+)?: error: ")
 _EXCEPTION = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception|Interrupt|Exit|Warning)\b(?:: .*|:|$)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -116,7 +117,7 @@ class LogParser:
             done.append(self._open.pop((process, pid)).close())
         if not text:
             return done
-        raw = not level and (rest.startswith(_TRACEBACK) or _USAGE_ERROR.match(rest) is not None)
+        raw = not level and (rest.startswith((_TRACEBACK, _FATAL)) or _USAGE_ERROR.match(rest) is not None)
         record = LogRecord(
             process, int(pid) if pid else None, "ERROR" if raw else level, time, source, message, self._line
         )
@@ -189,7 +190,7 @@ class ErrorLog:
         """Takes a record; gives its error where it is one that does not only follow from an earlier one."""
         if record.message.strip():
             self.tail.append(record.message.splitlines()[-1])
-        if not record.is_error:
+        if not record.is_error or is_noise(record.message):
             return None
         known = classify(record.message)
         error = known or ServerError(ErrorClass.OTHER, describe(record), "Look at the server's log.")

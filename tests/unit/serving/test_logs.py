@@ -88,6 +88,7 @@ def test_what_only_follows_is_shown_only_alone_and_not_counted_twice() -> None:
         ("unknown_flag", ErrorClass.BAD_INPUT, "unrecognized arguments: --request-rate-limit", True),
         ("wrong_value", ErrorClass.BAD_INPUT, "invalid choice: 'float12'", True),
         ("cache_too_small", ErrorClass.OOM, "estimated maximum model length is 1792", True),
+        ("memory_limited", ErrorClass.OOM, "[Errno 12] Cannot allocate memory", False),
         ("max_model_len_too_long", ErrorClass.BAD_INPUT, "greater than the derived max_model_len", True),
         ("engine_killed", ErrorClass.MODEL_ERROR, "EngineDeadError", False),
     ],
@@ -114,6 +115,7 @@ def test_failures_of_a_real_vllm_are_classified(name: str, kind: ErrorClass, wor
         ("ValueError: No available memory for the cache blocks. Try increasing", ErrorClass.OOM),
         ("RuntimeError: [enforce fail at alloc_cpu.cpp:121] . DefaultCPUAllocator: not enough memory", ErrorClass.OOM),
         ("OSError: [Errno 12] Cannot allocate memory", ErrorClass.OOM),
+        ("OSError: [Errno 28] No space left on device: '/psm_49ab0797'", ErrorClass.OOM),
         ("torch.AcceleratorError: CUDA error: an illegal memory access was encountered", ErrorClass.CUDA),
         ("RuntimeError: Found no NVIDIA driver on your system.", ErrorClass.CUDA),
         ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", ErrorClass.CUDA),
@@ -132,6 +134,13 @@ def test_well_known_words_are_classified(text: str, kind: ErrorClass) -> None:
     error = classify(text)
     assert error is not None
     assert error.kind is kind
+
+
+def test_a_crash_of_python_itself_is_an_error() -> None:
+    first = errors_of("Fatal Python error: Bus error\n\nThread 0x00007f (most recent call first):\n").first
+    assert first is not None
+    assert first.kind is ErrorClass.OOM
+    assert "--shm-size" in first.remedy
 
 
 def test_an_unknown_error_keeps_its_words() -> None:
