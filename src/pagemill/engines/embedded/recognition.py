@@ -16,6 +16,11 @@ HEIGHT = 48
 _WIDTH_STEP = 16
 """Widths are rounded up to a multiple of this, so that the runtime sees few different shapes."""
 _MIN_WIDTH = 48
+_TRAINED_WIDTH = 320
+"""Least width that the model was trained on. Short pieces are read at their own width first, at a fifth of the cost."""
+_SHORT = 6
+_SURE, _SURE_OF_SHORT = 0.98, 0.995
+"""Confidence from which a first reading of a piece narrower than that stands; short ones are misread with more."""
 _MAX_WIDTH = 3200
 """Longer lines are read in overlapping pieces: attention costs grow with the square of the width."""
 _STRAIGHT = 0.06
@@ -49,7 +54,14 @@ class Recogniser:
 
     def read(self, crop: Image.Image) -> Reading:
         """Reads a line (RGB, `HEIGHT` pixels high), as `cut` makes it."""
-        return self._decode(self._session.run(_tensor(crop))[0][0])
+        reading = self._read_at(crop, _MIN_WIDTH)
+        if crop.width >= _TRAINED_WIDTH:
+            return reading
+        sure = _SURE_OF_SHORT if len(reading.text) <= _SHORT else _SURE
+        return reading if reading.confidence >= sure else self._read_at(crop, _TRAINED_WIDTH)
+
+    def _read_at(self, crop: Image.Image, least_width: int) -> Reading:
+        return self._decode(self._session.run(_tensor(crop, least_width))[0][0])
 
     def _decode(self, probabilities: FloatArray) -> Reading:
         """Greedy CTC decoding of `(steps, classes)`: repeats merge, blanks vanish."""
@@ -63,10 +75,10 @@ class Recogniser:
         return Reading(text, float(probabilities[steps, best[steps]].mean()))
 
 
-def _tensor(crop: Image.Image) -> FloatArray:
-    """Pixels as the model takes them, `(1, 3, HEIGHT, width)`, -1 to 1, blue first."""
+def _tensor(crop: Image.Image, least_width: int) -> FloatArray:
+    """Pixels as the model takes them, `(1, 3, HEIGHT, width)`, -1 to 1, blue first; padded with grey on the right."""
     pixels = np.asarray(crop)[:, :, ::-1].transpose(2, 0, 1)
-    width = max(_MIN_WIDTH, math.ceil(crop.width / _WIDTH_STEP) * _WIDTH_STEP)
+    width = max(least_width, math.ceil(crop.width / _WIDTH_STEP) * _WIDTH_STEP)
     tensor = np.zeros((1, 3, HEIGHT, width), dtype=np.float32)
     tensor[0, :, :, : crop.width] = pixels
     tensor[0, :, :, : crop.width] /= 127.5
