@@ -18,6 +18,7 @@ from pagemill.engines.embedded.orientation import find_orientation
 from pagemill.engines.embedded.recognition import Reading, Recogniser
 from pagemill.engines.embedded.strokes import stroke_thickness
 from pagemill.engines.embedded.tighten import tightened
+from pagemill.engines.embedded.wording import repaired
 
 _MIN_SKEW = 0.25
 """Degrees; below, turning costs more sharpness than it wins."""
@@ -25,6 +26,8 @@ _MAX_SKEW = 30.0
 _MIN_LINES = 3
 _MAX_SPREAD = 0.5
 """Degrees between the quartiles of the lines' angles; pages that bend more than that have no one angle."""
+_MIN_LONE_CONFIDENCE = 0.75
+"""Check boxes, arrows and dots are read as lone characters with up to this; lone digits with 0.9 and more."""
 _MIN_AREA_SIDE = 8
 
 
@@ -110,8 +113,9 @@ class Reader:
         """What is text among `readings`, moved onto the upright page `sheet`."""
         kept = []
         for quad, reading in readings:
-            text = reading.text.strip()
-            if not text or reading.confidence < self._min_confidence:
+            text = repaired(reading.text)
+            least = max(self._min_confidence, _MIN_LONE_CONFIDENCE if len(text) == 1 else 0.0)
+            if not text or reading.confidence < least:
                 continue
             corners = move(quad.corners)
             low = np.maximum(corners.min(axis=0), 0)
