@@ -29,9 +29,12 @@ _MIN_ELONGATION = 2.2
 _MIN_SIDE = 3.0
 """Shrunken lines thinner than this many pixels of the map are specks."""
 
-_COARSE_SIDE = 960
-_FINEST_SIDE = 2048
-"""Long sides in pixels to which pages are scaled."""
+_COARSE_AREA = 960 * 680
+_TENSOR_AREA = 1536 * 1120
+"""Pixels given to the network at once; these take 300 MB."""
+_FINEST_AREA = 4 * _TENSOR_AREA
+_BAND_OVERLAP = 64
+"""Pixels that neighbouring bands share on each side, more than the thickness of a line."""
 _SMALL_PRINT = 16.5
 """Thickness of a line in pixels of the coarse look below which a fine one follows; measured: at 15.5 the share of
 wrong characters in scans grows by half, at 14.5 lines begin to merge."""
@@ -86,7 +89,7 @@ class Detector:
 
     Args:
         session: The detection model.
-        at_once: Pages looked at at once; each takes 300 MB while it lasts.
+        at_once: Pages looked at at once; each takes up to 300 MB while it lasts.
     """
 
     def __init__(self, session: Session, at_once: int = 1) -> None:
@@ -96,23 +99,41 @@ class Detector:
     def detect(self, sheet: Sheet) -> list[Quad]:
         """All lines of a page, in no particular order.
 
-        Most pages need no more than a coarse look, at a quarter of the cost. Where that finds small print, or boxes
-        with several lines in them, a fine one follows.
+        Most pages need no more than a coarse look, at a quarter of the cost. Where that finds small print, boxes with
+        several lines in them, or nothing, a fine one follows.
         """
-        coarse = self._look(sheet.image, _COARSE_SIDE)
-        finest = min(max(sheet.image.size), _FINEST_SIDE)
-        if finest <= _COARSE_SIDE or not coarse:
-            return coarse
-        if merged_share(sheet, coarse) > _MERGED_SHARE:
+        area = sheet.width * sheet.height
+        coarse, finest = (min(1.0, math.sqrt(most / area)) for most in (_COARSE_AREA, _FINEST_AREA))
+        quads = self._look(sheet.image, coarse)
+        if finest <= coarse:
+            return quads
+        if not quads or merged_share(sheet, quads) > _MERGED_SHARE:
             return self._look(sheet.image, finest)
-        scale = _COARSE_SIDE / max(sheet.image.size)
-        thin = np.percentile([min(quad.length, quad.thickness) * scale for quad in coarse], _SMALL_PERCENTILE)
+        thin = np.percentile([min(quad.length, quad.thickness) * coarse for quad in quads], _SMALL_PERCENTILE)
         if thin >= _SMALL_PRINT:
-            return coarse
-        return self._look(sheet.image, min(finest, int(_COARSE_SIDE * _GOOD_PRINT / thin)))
+            return quads
+        return self._look(sheet.image, min(finest, coarse * _GOOD_PRINT / thin))
 
-    def _look(self, image: Image.Image, long_side: int) -> list[Quad]:
-        scale = min(1.0, long_side / max(image.size))
+    def _look(self, image: Image.Image, scale: float) -> list[Quad]:
+        """Lines found at `scale`; a large image is looked at band by band along its longer side."""
+        bands = math.ceil(image.width * image.height * scale * scale / _TENSOR_AREA)
+        if bands <= 1:
+            return self._look_once(image, scale)
+        axis = int(image.height >= image.width)
+        step = image.size[axis] / bands
+        overlap = _BAND_OVERLAP / scale
+        quads = []
+        for number in range(bands):
+            start, end = step * number, step * (number + 1)
+            low, high = max(0, int(start - overlap)), min(image.size[axis], math.ceil(end + overlap))
+            box = (0, low, image.width, high) if axis else (low, 0, high, image.height)
+            for quad in self._look_once(image.crop(box), scale):
+                moved = Quad(quad.corners + np.array(box[:2]), quad.score)
+                if start <= moved.corners[:, axis].mean() < end:
+                    quads.append(moved)
+        return quads
+
+    def _look_once(self, image: Image.Image, scale: float) -> list[Quad]:
         width, height = (max(_GRID, round(side * scale / _GRID) * _GRID) for side in image.size)
         pixels = np.asarray(image.resize((width, height), Image.Resampling.BILINEAR))
         tensor = np.ascontiguousarray(pixels[:, :, ::-1].transpose(2, 0, 1)[None], dtype=np.float32)

@@ -83,6 +83,20 @@ def test_small_print_gets_a_finer_look(reader: Reader) -> None:
     assert texts(read(reader, page)) == lines
 
 
+def test_a_long_receipt_is_read_to_its_end(reader: Reader) -> None:
+    lines = [f"Article {number:03} at {number}.50" for number in range(1, 151)]
+    page = drawn(lines, size=22, pitch=1.8, top=60, left=40, canvas=(420, 6100))
+    assert texts(read(reader, page)) == lines
+
+
+def test_a_wide_scroll_is_read_to_its_end(reader: Reader) -> None:
+    page = drawn([], canvas=(6100, 400))
+    for column in range(14):
+        page.paste(drawn([f"column {column}", "of the scroll"], top=60, left=20, canvas=(430, 200)), (column * 430, 80))
+    found = texts(read(reader, page))
+    assert sorted(found) == sorted([f"column {column}" for column in range(14)] + ["of the scroll"] * 14)
+
+
 def test_a_lone_digit_is_read_upright(reader: Reader) -> None:
     page = drawn([*PARAGRAPH, "", "1"])
     assert texts(read(reader, page))[-1] == "1"
