@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageOps
 from scipy import ndimage
 
 from pagemill.domain import PageImage
@@ -20,6 +20,8 @@ GreyArray = npt.NDArray[np.uint8]
 MAX_PIXELS = 100_000_000
 """Larger page images are refused: their working arrays would not fit the memory this engine promises."""
 
+_DARK = 80.0
+"""Brightness below which paper is taken for dark; the worst photographs of white paper have about 90."""
 _TILE = 32
 """Side in pixels of the tiles over which the paper's brightness is taken; a line of text is lower than that."""
 
@@ -67,6 +69,15 @@ class Sheet:
         """
         rough = self.grey[::3, ::3].astype(np.int16) - self.background[::3, ::3]
         return 1.4826 * float(np.median(np.abs(rough - np.median(rough))))
+
+    @cached_property
+    def is_dark(self) -> bool:
+        """Whether its paper is dark, so that print on it is bright (slides, screenshots)."""
+        return float(np.median(self.background)) < _DARK
+
+    def inverted(self) -> Sheet:
+        """The page with dark for bright."""
+        return Sheet(ImageOps.invert(self.image))
 
     def turned(self, quarter_turns: int) -> Sheet:
         """The page turned clockwise by `quarter_turns` times 90 degrees."""

@@ -13,6 +13,9 @@ Mask = npt.NDArray[np.bool_]
 _FAINTEST = 24.0
 """Contrast in grey levels below which marks are paper structure; the faintest legible print has about 40."""
 _NOISE_FACTOR = 5.0
+_STRONG_SHARE = 0.35
+"""Darkness of marks as a share of the paper's brightness; print from the back of thin paper has up to 0.25."""
+_STRONG_AREA = 0.0005
 _MIN_SPECK = 8
 """Marks of fewer pixels are dust. A full stop of 8-point print at 130 dpi has about 6, a comma about 12."""
 _MIN_INK = 40
@@ -23,6 +26,13 @@ def ink_mask(sheet: Sheet) -> Mask:
     """Pixels that are clearly darker than the paper, whatever its noise."""
     result: Mask = sheet.ink > max(_FAINTEST, _NOISE_FACTOR * sheet.noise)
     return result
+
+
+def has_strong_ink(sheet: Sheet) -> bool:
+    """Whether there are marks too dark to shine through from the back of the paper, and more than dust."""
+    mask = ink_mask(sheet)
+    strong = mask & (sheet.ink > _STRONG_SHARE * sheet.background)
+    return float(strong.mean()) > _STRONG_AREA
 
 
 def is_blank(sheet: Sheet) -> bool:

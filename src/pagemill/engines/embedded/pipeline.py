@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pagemill.domain import (
     BoundingBox,
@@ -15,9 +15,9 @@ from pagemill.domain import (
     PageResult,
     TextVerdict,
 )
-from pagemill.engines.embedded.elements import Line, PageElements, RegionKind, Rulings
+from pagemill.engines.embedded.elements import Line, PageElements, Rulings
 from pagemill.engines.embedded.imaging import Sheet, decode
-from pagemill.engines.embedded.ink import is_blank
+from pagemill.engines.embedded.ink import has_strong_ink, is_blank
 from pagemill.engines.embedded.layout import LayoutModel
 from pagemill.engines.embedded.lines import Check
 from pagemill.engines.embedded.memory import release_unused_memory
@@ -41,6 +41,7 @@ class _Findings:
     lines: tuple[Line, ...]
     rulings: Rulings
     flags: tuple[PageFlag, ...]
+    inverted: bool = False
 
 
 class PagePipeline:
@@ -67,6 +68,9 @@ class PagePipeline:
         """
         started = time.monotonic()
         sheet = decode(page)
+        inverted = sheet.is_dark
+        if inverted:
+            sheet = sheet.inverted()
         if not _has_text(page) and is_blank(sheet):
             return PageResult(
                 page.index,
@@ -83,7 +87,7 @@ class PagePipeline:
         else:
             findings = self._from_pixels(sheet, check)
         check()
-        return self._structured(page, findings, started)
+        return self._structured(page, replace(findings, inverted=inverted), started)
 
     def _from_layer(self, sheet: Sheet, page: PageImage, check: Check) -> _Findings:
         layer = page.text_layer
@@ -126,13 +130,15 @@ class PagePipeline:
         confidence = _mean_confidence(findings.lines)
         if confidence is not None and confidence < LOW_CONFIDENCE:
             flags.append(PageFlag.LOW_CONFIDENCE)
-        if not findings.lines and not any(r.kind in (RegionKind.FIGURE, RegionKind.TABLE) for r in regions):
-            flags.append(PageFlag.BLANK)
+        if not findings.lines and not structure.crops:
+            # Marks that could not be read are no blank page.
+            flags.append(PageFlag.LOW_CONFIDENCE if has_strong_ink(sheet) else PageFlag.BLANK)
+        picture = sheet.inverted() if findings.inverted else sheet
         return PageResult(
             page.index,
             render_markdown(structure.blocks),
             blocks=tuple(structure.blocks),
-            figures=tuple(_figure(sheet, name, box) for name, box in structure.crops),
+            figures=tuple(_figure(picture, name, box) for name, box in structure.crops),
             confidence=confidence,
             flags=tuple(flags),
             duration_s=time.monotonic() - started,

@@ -4,7 +4,7 @@ import dataclasses
 import io
 
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw, ImageFont, ImageOps
 
 from drawn_pages import PARAGRAPH, drawn, page_image
 from pagemill.domain import BoundingBox, PageFlag, PageImage, PageResult, TextLayer, TextSpan, TextVerdict
@@ -141,3 +141,54 @@ def test_pictures_are_cropped_under_the_name_that_the_markdown_links_to(pipeline
     assert figure.media_type == Image.MIME[str(crop.format)]
     assert crop.size == (pytest.approx(500, abs=12), pytest.approx(300, abs=12))
     assert crop.convert("RGB").getpixel((crop.width // 2, crop.height // 2))[0] > 150  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        Image.new("L", (1, 1)),
+        Image.new("L", (3, 2000), 255),
+        Image.new("L", (2000, 2), 128),
+        Image.new("L", (900, 1200), 0),
+        Image.effect_noise((700, 900), 120),
+        Image.linear_gradient("L").resize((700, 900)),
+        ImageOps.invert(drawn(["White on black"], size=40, canvas=(700, 200))),
+    ],
+    ids=["pixel", "sliver", "strip", "black", "noise", "gradient", "inverted"],
+)
+def test_odd_images_end_as_pages(pipeline: PagePipeline, image: Image.Image) -> None:
+    result = pipeline.process(page_image(image), check)
+    assert result.ok
+    expected = "White on black" if image.size == (700, 200) else ""
+    assert expected in result.markdown
+    assert len(result.markdown) <= len(expected) + 40
+
+
+def test_two_pages_of_another_size_share_nothing(pipeline: PagePipeline) -> None:
+    first = pipeline.process(page_image(drawn(["Only on the first"])), check)
+    second = pipeline.process(page_image(drawn(["Only on the second"], canvas=(500, 300))), check)
+    assert "first" in first.markdown
+    assert "first" not in second.markdown
+    assert "second" in second.markdown
+
+
+def test_pictures_on_a_dark_page_keep_their_colours(pipeline: PagePipeline) -> None:
+    image = ImageOps.invert(drawn(paper=245)).convert("RGB")
+    photo = Image.linear_gradient("L").resize((500, 300)).convert("RGB")
+    ImageDraw.Draw(photo).ellipse((120, 60, 360, 260), fill=(200, 60, 40))
+    image.paste(photo, (150, 420))
+    result = pipeline.process(with_layer(image, spans_of(), (BoundingBox(150, 420, 650, 720),)), check)
+    (figure,) = result.figures
+    crop = Image.open(io.BytesIO(figure.data)).convert("RGB")
+    assert crop.getpixel((crop.width // 2, crop.height // 2)) == (200, 60, 40)
+
+
+def test_marks_that_cannot_be_read_are_not_called_blank(pipeline: PagePipeline) -> None:
+    image = drawn([])
+    draw = ImageDraw.Draw(image)
+    for start in range(0, 360, 24):
+        draw.arc(
+            (200 + start / 4, 300 + start / 3, 620 - start / 3, 800 - start / 4), start, start + 200, fill=0, width=4
+        )
+    result = pipeline.process(page_image(image), check)
+    assert PageFlag.BLANK not in result.flags
