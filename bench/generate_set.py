@@ -13,7 +13,7 @@ page `lang`, `text`, `headings` ([level, text]) and, where they apply, `lists`, 
     scan_  the same as poor scans
     s_     clean pages with structure, and a few damaged or turned ones
     h_     the hold-out: the same structure and new pages as scans, with other seeds
-    b_     the blind test, clean: layouts that were not known while the embedded engine was made
+    b_     the blind test, clean: layouts of their own, not used to improve the embedded engine
     bs_    the same as scans
 """
 

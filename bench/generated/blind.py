@@ -1,4 +1,4 @@
-"""Pages for a blind test: written after the embedded engine, and never looked at to improve it."""
+"""Pages for a blind test: written without a look at any output, and their errors not used to improve the engine."""
 
 from __future__ import annotations
 
