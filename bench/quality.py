@@ -225,7 +225,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--engine", default="embedded")
     parser.add_argument("--only", metavar="REGEX", help="read these documents only, and write no report")
     parser.add_argument("--sets", metavar="REGEX", help="read these sets only, and write no report")
-    parser.add_argument("--compare", metavar="NAME=FOLDER", help="outputs of another engine on the generated set")
+    parser.add_argument(
+        "--compare", metavar="NAME=FOLDER", help="outputs of another engine on the generated set; kept in later reports"
+    )
     parser.add_argument("--report-only", action="store_true", help="write the report anew from the last figures")
     return parser.parse_args()
 
@@ -257,12 +259,14 @@ def main() -> int:
             name, _, folder = options.compare.partition("=")
             compared = stored_outputs(load_generated(options.generated), Path(folder))
             results["compared"] = {"name": name, **compared}
+        elif figures.is_file() and "compared" in (last := json.loads(figures.read_text("utf-8"))):
+            results["compared"] = last["compared"]
         if options.only or options.sets:
             json.dump(results["runs"], sys.stdout, indent=1, ensure_ascii=False)
             return 0
         results |= {
             "date": datetime.now(timezone.utc).date().isoformat(),
-            "command": "python bench/quality.py" + (f" --data {options.data}" if options.data else ""),
+            "command": " ".join(["python", "bench/quality.py", *sys.argv[1:]]),
             "machine": machine(),
             "weak_truths": WEAK_TRUTHS,
         }
