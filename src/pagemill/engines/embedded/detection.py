@@ -30,11 +30,11 @@ _MIN_SIDE = 3.0
 """Shrunken lines thinner than this many pixels of the map are specks."""
 
 _COARSE_AREA = 960 * 680
-_TENSOR_AREA = 1536 * 1120
-"""Pixels given to the network at once; these take 300 MB."""
+_TENSOR_AREA = 1540 * 1200
+"""Pixels given to the network at once, a page in one piece; these take 300 MB."""
 _FINEST_AREA = 4 * _TENSOR_AREA
 _BAND_OVERLAP = 64
-"""Pixels that neighbouring bands share on each side, more than the thickness of a line."""
+"""Pixels that neighbouring bands share at least on each side."""
 _SMALL_PRINT = 16.5
 """Thickness of a line in pixels of the coarse look below which a fine one follows; measured: at 15.5 the share of
 wrong characters in scans grows by half, at 14.5 lines begin to merge."""
@@ -104,33 +104,33 @@ class Detector:
         """
         area = sheet.width * sheet.height
         coarse, finest = (min(1.0, math.sqrt(most / area)) for most in (_COARSE_AREA, _FINEST_AREA))
-        quads = self._look(sheet.image, coarse)
+        quads = self._look_once(sheet.image, coarse)
         if finest <= coarse:
             return quads
         if not quads or merged_share(sheet, quads) > _MERGED_SHARE:
-            return self._look(sheet.image, finest)
+            return self._look(sheet.image, finest, quads)
         thin = np.percentile([min(quad.length, quad.thickness) * coarse for quad in quads], _SMALL_PERCENTILE)
         if thin >= _SMALL_PRINT:
             return quads
-        return self._look(sheet.image, min(finest, coarse * _GOOD_PRINT / thin))
+        return self._look(sheet.image, min(finest, coarse * _GOOD_PRINT / thin), quads)
 
-    def _look(self, image: Image.Image, scale: float) -> list[Quad]:
-        """Lines found at `scale`; a large image is looked at band by band along its longer side."""
-        bands = math.ceil(image.width * image.height * scale * scale / _TENSOR_AREA)
-        if bands <= 1:
+    def _look(self, image: Image.Image, scale: float, coarse: Sequence[Quad]) -> list[Quad]:
+        """Lines found at `scale`; a large image is looked at in bands that run along the lines found before."""
+        count = math.ceil(image.width * image.height * scale * scale / _TENSOR_AREA)
+        if count <= 1:
             return self._look_once(image, scale)
-        axis = int(image.height >= image.width)
-        step = image.size[axis] / bands
-        overlap = _BAND_OVERLAP / scale
+        sideways = sum(quad.thickness - quad.length for quad in coarse) > 0
+        across, extent = (0, image.width) if sideways else (1, image.height)
+        overlap = max([_BAND_OVERLAP / scale, *(1.2 * min(quad.length, quad.thickness) for quad in coarse)])
         quads = []
-        for number in range(bands):
-            start, end = step * number, step * (number + 1)
-            low, high = max(0, int(start - overlap)), min(image.size[axis], math.ceil(end + overlap))
-            box = (0, low, image.width, high) if axis else (low, 0, high, image.height)
+        for number in range(count):
+            start, end = extent * number / count, extent * (number + 1) / count
+            low, high = max(0, int(start - overlap)), min(extent, math.ceil(end + overlap))
+            box = (low, 0, high, image.height) if sideways else (0, low, image.width, high)
             for quad in self._look_once(image.crop(box), scale):
-                moved = Quad(quad.corners + np.array(box[:2]), quad.score)
-                if start <= moved.corners[:, axis].mean() < end:
-                    quads.append(moved)
+                corners = quad.corners + np.array(box[:2])
+                if start <= corners[:, across].mean() < end:  # the next band has the others whole
+                    quads.append(Quad(corners, quad.score))
         return quads
 
     def _look_once(self, image: Image.Image, scale: float) -> list[Quad]:
