@@ -30,6 +30,7 @@ class Answer:
         hang: Whether nothing more comes after the first token.
         disconnect_after: Cut the connection after so many tokens.
         retry_after: Header of a refusal.
+        kill: Whether the server dies of it: all connections in flight break.
     """
 
     text: str = "# Page\n\nHello.\n"
@@ -40,6 +41,7 @@ class Answer:
     hang: bool = False
     disconnect_after: int | None = None
     retry_after: str | None = None
+    kill: bool = False
 
 
 @dataclass
@@ -75,6 +77,7 @@ class FakeServer:
     most_in_flight: int = 0
     given_up: int = 0
     port: int = 0
+    _open: list[web.Request] = field(default_factory=list)
 
     async def __aenter__(self) -> Self:
         application = web.Application(client_max_size=2**30)
@@ -109,6 +112,7 @@ class FakeServer:
         if self.capacity is not None and self.in_flight >= self.capacity:
             return _error(503, "The queue is full")
         self.in_flight += 1
+        self._open.append(http)
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
             body = await http.json()
@@ -122,10 +126,15 @@ class FakeServer:
             raise
         finally:
             self.in_flight -= 1
+            self._open = [other for other in self._open if other is not http]
 
     async def _answer(self, http: web.Request, answer: Answer) -> web.StreamResponse:
         body_wants_stream = (await http.json()).get("stream", False)
         await asyncio.sleep(answer.delay_s)
+        if answer.kill:
+            for other in list(self._open):
+                if other.transport is not None:
+                    other.transport.abort()
         if answer.status != 200:
             return _error(answer.status, "as the test wants it", answer.retry_after)
         if not body_wants_stream:

@@ -13,6 +13,7 @@
     │   ├── EngineOverloadedError   (retryable, retry_after)
     │   ├── EngineTimeoutError      (retryable)
     │   ├── RequestRejectedError
+    │   ├── PageQuarantinedError
     │   └── DegenerateOutputError   (retryable)
     ├── OutputError
     └── ConfigurationError
@@ -93,10 +94,20 @@ class EngineError(PagemillError):
 
 
 class EngineUnavailableError(EngineError):
-    """The engine cannot be reached or has died."""
+    """The engine cannot be reached or has died.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        while_reading: Whether it had the page when it failed, and may have died of it.
+    """
 
     code = "engine_unavailable"
     retryable = True
+
+    def __init__(self, message: str, remedy: str = "", *, while_reading: bool = False) -> None:
+        super().__init__(message, remedy)
+        self.while_reading = while_reading
 
 
 class EngineOverloadedError(EngineError):
@@ -127,6 +138,12 @@ class RequestRejectedError(EngineError):
     """The engine refused the page as it is."""
 
     code = "request_rejected"
+
+
+class PageQuarantinedError(EngineError):
+    """The server died twice while it read the page; it is not sent again."""
+
+    code = "page_quarantined"
 
 
 class DegenerateOutputError(EngineError):

@@ -16,6 +16,7 @@ from pagemill.domain.errors import (
     EngineOverloadedError,
     EngineTimeoutError,
     EngineUnavailableError,
+    PageQuarantinedError,
 )
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
 from pagemill.engines.openai.language import guess_language
@@ -33,6 +34,7 @@ _ENGINE_VERSION = "1"
 _PROBE_TIMEOUT_S = 5.0
 _OVERLOAD_PAUSE_S = 1.0
 _LONGEST_OVERLOAD_PAUSE_S = 30.0
+_DEATHS_TO_QUARANTINE = 2
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 _log = get_logger("pagemill.engines.openai")
@@ -66,6 +68,7 @@ class OpenAIEngine:
         self._preset: ModelPreset = preset_for(self._model)
         self._server = ""
         self._detects_repetition = options.repetition_detection == "on"
+        self._suspects = asyncio.Lock()
         self._started = False
 
     @property
@@ -220,35 +223,50 @@ class OpenAIEngine:
     ) -> _Answer:
         error: EngineError | None = None
         pause = _OVERLOAD_PAUSE_S
+        deaths = 0
         for attempt in range(1, self._options.transport_attempts + 1):
-            lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
-            try:
-                answer = await self._send(lease, page, params, size_class)
-                if answer.finish_reason is not FinishReason.ABORT:
-                    self._dispatcher.succeeded(lease, answer.usage.completion_tokens)
-                    return answer
-                error = EngineUnavailableError("The server gave the page up while it was shutting down.")
-                self._note_failure(lease)
-            except EngineOverloadedError as overloaded:
-                error = overloaded
-                self._dispatcher.overloaded(lease, Overload.REFUSED)
-            except EngineTimeoutError as timeout:
-                error = timeout
-                self._dispatcher.overloaded(lease, Overload.TIMEOUT)
-                self._note_failure(lease)
-            except EngineUnavailableError as unavailable:
-                error = unavailable
-                self._note_failure(lease)
-            finally:
-                self._dispatcher.release(lease)
+            # When a server dies, any page that it was reading may be why: they are tried again one by one, so that
+            # the one that does it is alone when it does it again.
+            async with self._suspects if deaths else contextlib.nullcontext():
+                lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
+                try:
+                    answer = await self._send(lease, page, params, size_class)
+                    if answer.finish_reason is not FinishReason.ABORT:
+                        self._dispatcher.succeeded(lease, answer.usage.completion_tokens)
+                        return answer
+                    error = EngineUnavailableError("The server gave the page up while it was shutting down.")
+                    self._note_failure(lease)
+                except EngineError as failure:
+                    error = failure
+                    self._note(lease, failure)
+                    deaths += isinstance(failure, EngineUnavailableError) and failure.while_reading
+                finally:
+                    self._dispatcher.release(lease)
             _log.info(
                 "request failed", endpoint=lease.endpoint.url, page=page.index + 1, code=error.code, attempt=attempt
             )
+            if not error.retryable:
+                raise error
+            if deaths == _DEATHS_TO_QUARANTINE:
+                raise PageQuarantinedError(
+                    f"The server died {deaths} times while it read the page ({error}).",
+                    "Look at its log and at the page; --retry-failed sends it again.",
+                ) from error
             if isinstance(error, EngineOverloadedError):
                 await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
                 pause = min(_LONGEST_OVERLOAD_PAUSE_S, pause * 2)
         assert error is not None
         raise error
+
+    def _note(self, lease: Lease, failure: EngineError) -> None:
+        """Lets window and dispatcher know how a request failed."""
+        if isinstance(failure, EngineOverloadedError):
+            self._dispatcher.overloaded(lease, Overload.REFUSED)
+        elif isinstance(failure, EngineTimeoutError):
+            self._dispatcher.overloaded(lease, Overload.TIMEOUT)
+            self._note_failure(lease)
+        elif isinstance(failure, EngineUnavailableError):
+            self._note_failure(lease)
 
     def _languages_of(self, page: PageImage) -> set[str]:
         """Languages of a page as far as they are known before it is read."""
@@ -277,16 +295,28 @@ class OpenAIEngine:
         try:
             async with session.post(f"{lease.endpoint.url}/chat/completions", json=body, timeout=timeout) as response:
                 if response.status != 200:
-                    raise error_of_response(response.status, await response.read(), response.headers.get("Retry-After"))
+                    failure = error_of_response(
+                        response.status, await response.read(), response.headers.get("Retry-After")
+                    )
+                    # vLLM answers 500 to all requests in flight when its engine dies.
+                    if response.status == 500:
+                        failure = EngineUnavailableError(str(failure), while_reading=True)
+                    raise failure
                 return await self._read(response)
         except asyncio.TimeoutError as error:
             raise EngineTimeoutError(
                 f"{lease.endpoint.url} did not answer in time.",
                 "See the options first_token_timeout_s and stall_timeout_s.",
             ) from error
+        except aiohttp.ClientConnectorError as error:
+            raise EngineUnavailableError(
+                f"{lease.endpoint.url} cannot be reached ({error}).", "Is it running?"
+            ) from error
         except (aiohttp.ClientError, OSError) as error:
             raise EngineUnavailableError(
-                f"The connection to {lease.endpoint.url} failed ({error or type(error).__name__}).", "Is it running?"
+                f"The connection to {lease.endpoint.url} broke ({error or type(error).__name__}).",
+                "Is it running?",
+                while_reading=True,
             ) from error
 
     async def _read(self, response: aiohttp.ClientResponse) -> _Answer:
@@ -310,7 +340,9 @@ class OpenAIEngine:
                     kept = watch.text[: loop.start + len(loop.unit)]
                     return _Answer(kept, FinishReason.REPETITION, usage)
         if reason is None:
-            raise EngineUnavailableError("The server ended its answer in the middle.", "Look at its log.")
+            raise EngineUnavailableError(
+                "The server ended its answer in the middle.", "Look at its log.", while_reading=True
+            )
         return _Answer(watch.text, reason, usage)
 
     def _note_failure(self, lease: Lease) -> None:

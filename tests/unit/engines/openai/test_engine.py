@@ -25,6 +25,7 @@ from pagemill.domain.errors import (
     EngineOverloadedError,
     EngineTimeoutError,
     EngineUnavailableError,
+    PageQuarantinedError,
     RequestRejectedError,
 )
 from pagemill.engines.openai import create_engine
@@ -192,6 +193,21 @@ async def test_two_servers_share_the_work_and_one_that_dies_is_left_alone() -> N
                 await settled(lambda: not engine.dispatcher.endpoints[1].set_aside)
                 await asyncio.gather(*(engine.recognize(page(i), PARAMS) for i in range(40)))
                 assert again.requests
+
+
+async def test_a_page_that_kills_the_server_twice_is_quarantined_and_the_rest_goes_on() -> None:
+    poison = page(7)
+
+    def script(request: Request) -> Answer:
+        return Answer(kill=True, delay_s=0.05) if request.image == poison.data else Answer(delay_s=0.1)
+
+    async with FakeServer(script) as server, engine_on(server) as engine:
+        pages = [page(number) for number in range(12)]
+        results = await asyncio.gather(*(engine.recognize(item, PARAMS) for item in pages), return_exceptions=True)
+    failed = {number: error for number, error in enumerate(results) if isinstance(error, BaseException)}
+    assert list(failed) == [7]
+    assert isinstance(failed[7], PageQuarantinedError)
+    assert sum(request.image == poison.data for request in server.requests) == 2
 
 
 async def test_an_outage_makes_pages_wait_and_then_fail() -> None:
