@@ -29,10 +29,13 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 
 bench: $(STAMP)
-	$(BIN)/python bench/render.py
+	$(BIN)/python bench/render.py --pages 96
 	$(BIN)/python bench/two_thousand_pages.py
+	$(BIN)/python bench/client.py
 
+# Makes the generated pages first: needs Pango and the fonts Liberation and Noto CJK.
 quality: $(STAMP)
+	$(BIN)/pip install --quiet --constraint requirements.lock --group quality
 	$(BIN)/python bench/quality.py --data ../shared/data/quality --out docs/quality.md
 
 # Versions that are known to work together; installs are held to them.

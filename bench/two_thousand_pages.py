@@ -120,7 +120,7 @@ def plot(samples: Sequence[Sample], path: Path) -> None:
         colors=("#345995", "#9fc2e0"),
     )
     axes.set(xlabel="pages rendered", ylabel="resident memory, MiB", xlim=(0, max(pages)), ylim=(0, None))
-    axes.legend(loc="lower right", frameon=False)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.15), ncols=2, frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
