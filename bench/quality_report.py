@@ -148,7 +148,11 @@ def overview(results: Mapping[str, Any]) -> str:
     for name, run in results["runs"].items():
         parts = grouped(run["documents"], lambda d: d["category"]) if name == IMAGES else {"": run["documents"]}
         rows += [_measure_row(f"{name}{': ' if part else ''}{part}", documents) for part, documents in parts.items()]
-    return table(("set", *_HEAD), rows)
+    walls = [
+        f"{name} {run['wall_s'] / sum(document['pages'] for document in run['documents']):.2f}"
+        for name, run in results["runs"].items()
+    ]
+    return f"{table(('set', *_HEAD), rows)}\n\nSeconds of the clock for each page of a whole run: {'; '.join(walls)}."
 
 
 def languages(results: Mapping[str, Any]) -> str:
