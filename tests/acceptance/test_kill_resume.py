@@ -43,6 +43,8 @@ class Runs:
             env=self._env,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
+            # Shells start background jobs, a test run among them, with SIGINT ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self, out: Path) -> None:
