@@ -85,7 +85,7 @@ class TextLine:
 
     Attributes:
         text: Its characters.
-        box: Where it stands, in pixels of the page image as given to the engine.
+        box: Where it stands, in pixels of the upright page, see `PageResult.width`.
         confidence: 0 to 1; 1.0 for text taken from a sane text layer.
     """
 
@@ -101,7 +101,7 @@ class Block:
     Attributes:
         kind: What it is.
         markdown: Its Markdown, complete in itself.
-        box: Where it stands, in pixels of the page image as given to the engine.
+        box: Where it stands, in pixels of the upright page, see `PageResult.width`.
         confidence: Mean of its lines, weighted by length; 1.0 where it has none.
         level: Heading level from 1, for titles; 0 for all else.
         lines: The lines it was made of.
@@ -157,8 +157,8 @@ class PageResult:
         flags: What is special about the page.
         warnings: What was found wrong with its source, in words.
         duration_s: Seconds of recognition, the last attempt only.
-        width: Width of the image that boxes refer to, in pixels; 0 where unknown.
-        height: Height of that image.
+        width: Width in pixels of the page that boxes refer to, once it is turned upright and straight; 0 where unknown.
+        height: Height of that page.
     """
 
     index: int
