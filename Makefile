@@ -32,6 +32,7 @@ bench: $(STAMP)
 	$(BIN)/python bench/render.py --pages 96
 	$(BIN)/python bench/two_thousand_pages.py
 	$(BIN)/python bench/client.py
+	$(BIN)/python bench/long_document.py
 
 # Makes the generated pages first: needs Pango and the fonts Liberation and Noto CJK.
 quality: $(STAMP)
@@ -55,7 +56,7 @@ $(VENV)/.installed-run: $(VENV)/bin/python pyproject.toml requirements.lock
 	@touch $@
 
 $(STAMP): $(VENV)/bin/python pyproject.toml requirements.lock
-	$(BIN)/pip install --quiet --constraint requirements.lock --editable ".[embedded]" \
+	$(BIN)/pip install --quiet --constraint requirements.lock --editable ".[embedded,heic]" \
 		--group test --group lint --group bench
 	@touch $@ $(VENV)/.installed-run
 

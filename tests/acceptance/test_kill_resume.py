@@ -44,7 +44,7 @@ class Runs:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             # Shells start background jobs, a test run among them, with SIGINT ignored, and children inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
 
     def finish(self, out: Path) -> None:

@@ -155,7 +155,8 @@ async def test_a_cancelled_page_leaves_the_engine_in_order(engine: Engine) -> No
         task = asyncio.create_task(engine.recognize(page(7, "Never wanted any more"), PARAMS))
         await asyncio.sleep(0.005)
         task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        # A fast engine may have been done already.
+        with contextlib.suppress(asyncio.CancelledError):
             await task
     assert core(await engine.recognize(page(), PARAMS)) == expected
 

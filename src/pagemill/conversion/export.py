@@ -101,6 +101,9 @@ def _to_json(record: DocumentRecord, pages: Iterable[PageResult], options: Conve
     return f'{opening},\n  "pages": [\n    {body}\n  ]\n}}\n'
 
 
+_MARKER = re.compile(r"<!-- (page \d+(: (?:failed|incomplete) .*)?)(?:: blank)? -->$")
+_FAILED_MARKER = re.compile(r"^<!-- (page \d+: (?:failed|incomplete) .*) -->$", re.MULTILINE)
+
 _ALLOWED_TAGS = nh3.ALLOWED_TAGS | {"table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption"}
 _ALLOWED_ATTRIBUTES = {
     "td": {"rowspan", "colspan", "style"},
@@ -139,8 +142,14 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
+def _visible_failures(markdown: str) -> str:
+    """The Markdown with a line of text for each page that failed: comments are not shown."""
+    return _FAILED_MARKER.sub(r"\g<0>\n\n**[\1]**", markdown)
+
+
 def _to_html(record: DocumentRecord, markdown: str) -> str:
     """A page that runs nothing and fetches nothing, whatever the document's text says."""
+    markdown = _visible_failures(markdown)
     body = nh3.clean(
         _parser().render(markdown),
         tags=_ALLOWED_TAGS,
@@ -207,8 +216,8 @@ def _inline_text(tokens: list[Token]) -> str:
 
 
 def _html_to_text(block: str) -> str:
-    if block.lstrip().startswith("<!-- page "):
-        return "\f"
+    if (marker := _MARKER.match(block.strip())) is not None:
+        return "\f" + (f"[{marker[1]}]\n\n" if marker[2] else "")
     cells = re.sub(r"</t[dh]>\s*(?=<t[dh])", "\t", block)
     rows = re.sub(r"</tr>", "\n", cells)
     plain = html.unescape(nh3.clean(rows, tags=set(), strip_comments=True))

@@ -41,7 +41,11 @@ def write_atomic(path: Path, data: bytes, scratch: Path) -> None:
         scratch.mkdir(parents=True, exist_ok=True)
         temporary = scratch / f"{os.getpid()}-{secrets.token_hex(8)}"
         try:
-            temporary.write_bytes(data)
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                # Renaming may reach the disk before the content does: after a power cut the file would be empty.
+                os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

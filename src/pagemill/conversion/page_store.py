@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pagemill.conversion.codec import page_from_json, page_to_json, with_figure_data
-from pagemill.conversion.files import read_checked, remove_abandoned, write_atomic, write_checked
+from pagemill.conversion.files import output_error, read_checked, remove_abandoned, write_atomic, write_checked
 from pagemill.domain import PageResult
 
 
@@ -125,8 +125,11 @@ class DirectoryPageStore:
     def claim(self, key: DocumentKey, index: int) -> Iterator[bool]:
         """Locks a page against other processes; the system frees the lock when its holder dies."""
         path = self._lock_path(key, index)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise output_error(path, error) from error
         if not _try_lock(handle, path):
             os.close(handle)
             yield False
@@ -134,7 +137,7 @@ class DirectoryPageStore:
         try:
             yield True
         finally:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):
                 path.unlink()
             os.close(handle)
 

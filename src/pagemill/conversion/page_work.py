@@ -54,9 +54,10 @@ def reusable(stored: PageResult | None, policy: ReusePolicy) -> bool:
 def document_key(info: DocumentInfo, engine: Engine, pool: RenderPool, options: ConversionOptions) -> DocumentKey:
     """Everything that the results of a document depend on."""
     capabilities = engine.capabilities
-    return DocumentKey.of(
-        info.sha256, engine.name, capabilities.fingerprint, pool.options.fingerprint(), repr(options.sampling)
-    )
+    parts = [engine.name, capabilities.fingerprint, pool.options.fingerprint(), repr(options.sampling)]
+    if capabilities.generative:
+        parts.append(f"{options.enhance.value};{options.orient};{options.readings}")
+    return DocumentKey.of(info.sha256, *parts)
 
 
 class PageWorker:

@@ -29,8 +29,13 @@ from pagemill.domain import (
 )
 from pagemill.domain.errors import OutputError, PagemillError
 from pagemill.engines import Engine
+from pagemill.telemetry import get_logger
 
 _BUSY_ELSEWHERE_POLL_S = 0.25
+_MOST_IN_FLIGHT = 400
+"""Each page in flight holds a lock file open, and the usual limit is 1,024 open files."""
+
+_log = get_logger("pagemill.conversion")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ class Converter:
         await self._engine.start()
         self._emit(RunStarted(len(sources)))
         worker = PageWorker(self._engine, self._pool, self._store, self._options)
-        in_flight = asyncio.Semaphore(2 * max(1, self._engine.capabilities.max_in_flight) + 2 * self._pool.workers)
+        in_flight = asyncio.Semaphore(
+            min(_MOST_IN_FLIGHT, 2 * max(1, self._engine.capabilities.max_in_flight)) + 2 * self._pool.workers
+        )
         results: asyncio.Queue[ConversionResult | None] = asyncio.Queue()
         feeder = asyncio.create_task(self._feed(sources, worker, in_flight, results))
         try:
@@ -119,6 +126,13 @@ class Converter:
         async def convert(opened: _Opened) -> None:
             try:
                 results.put_nowait(await self._convert_document(opened, worker, in_flight))
+            except Exception as error:  # noqa: BLE001 - a fault of one document must neither hide it nor end the others
+                _log.exception("document failed in an unexpected way", document=opened.source.name)
+                fault = OutputError(
+                    f"{opened.source.name} failed in an unexpected way ({type(error).__name__}: {error}).",
+                    "Run again: finished pages are kept. If it happens again, report it.",
+                )
+                results.put_nowait(self._unopened(opened.source, fault, opened.started))
             finally:
                 open_slots.release()
 

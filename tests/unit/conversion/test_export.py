@@ -8,7 +8,7 @@ import pytest
 
 from pagemill.conversion import ConversionOptions, OutputFormat
 from pagemill.conversion.export import DocumentRecord, export_document, markdown_to_text
-from pagemill.domain import ConversionStatus, DocumentInfo, DocumentSource, Page, PageResult
+from pagemill.domain import ConversionStatus, DocumentInfo, DocumentSource, FinishReason, Page, PageError, PageResult
 
 RECORD = DocumentRecord(
     source=DocumentSource(Path("/in/report.pdf"), "report <1>.pdf"),
@@ -77,3 +77,16 @@ def test_text_is_plain() -> None:
 
 def test_text_separates_pages_by_form_feeds() -> None:
     assert export(OutputFormat.TEXT, "one", "two") == "one\n\n\ftwo\n"
+
+
+@pytest.mark.parametrize("output_format", [OutputFormat.HTML, OutputFormat.TEXT])
+def test_failed_pages_are_seen_in_every_format(output_format: OutputFormat) -> None:
+    def pages() -> Iterator[PageResult]:
+        error = PageError("render_failed", "It crashed.")
+        yield PageResult(0, "one")
+        yield PageResult(1, "", FinishReason.ERROR, error=error)
+        yield PageResult(2, "three")
+
+    text = export_document(output_format, RECORD, pages, ConversionOptions()).decode()
+    assert "[page 2: failed (render_failed)]" in text
+    assert text.index("one") < text.index("page 2") < text.index("three")

@@ -304,3 +304,31 @@ async def test_a_cut_image_is_read_as_far_as_it_goes_and_flagged(tmp_path: Path)
     assert PageFlag.DAMAGED_SOURCE in result.pages[0].flags
     sidecar = json.loads((tmp_path / "out" / "cut.json").read_text())
     assert sidecar["pages"][0]["warnings"]
+
+
+async def test_a_fault_in_one_document_neither_hides_it_nor_ends_the_others(
+    tmp_path: Path, make_pdf: MakePdf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pagemill.conversion.page_store import DirectoryPageStore
+
+    for name in ("a", "b", "c"):
+        make_pdf(tmp_path / "in" / f"{name}.pdf", text=name)
+    real = DirectoryPageStore.claim
+    faults = iter([OSError(24, "Too many open files")])
+
+    def claim(self: DirectoryPageStore, *arguments: object) -> object:
+        if (fault := next(faults, None)) is not None:
+            raise fault
+        return real(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(DirectoryPageStore, "claim", claim)
+    options = ConversionOptions(open_documents=1)
+    results = await convert_async(tmp_path / "in", tmp_path / "out", engine=FakeEngine(), options=options)
+    assert sorted(result.status.value for result in results) == ["failure", "success", "success"]
+
+
+async def test_a_state_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path, make_pdf: MakePdf) -> None:
+    (tmp_path / "out" / ".pagemill").mkdir(parents=True)
+    (tmp_path / "out" / ".pagemill" / "locks").touch()
+    (result,) = await convert_async(make_pdf(tmp_path / "a.pdf"), tmp_path / "out", engine=FakeEngine())
+    assert isinstance(result.error, OutputError)

@@ -77,6 +77,7 @@ def test_bad_scans_are_read(reader: Reader, page: Image.Image) -> None:
     assert texts(read(reader, page)) == list(PARAGRAPH)
 
 
+@pytest.mark.slow
 def test_small_print_gets_a_finer_look(reader: Reader) -> None:
     lines = [f"Line number {number} in very small print, set close" for number in range(1, 41)]
     page = drawn(lines, size=14, pitch=1.25, canvas=(1190, 1540))
@@ -85,6 +86,7 @@ def test_small_print_gets_a_finer_look(reader: Reader) -> None:
     assert [line.replace(" ", "") for line in found] == [line.replace(" ", "") for line in lines]
 
 
+@pytest.mark.slow
 def test_a_long_receipt_is_read_to_its_end(reader: Reader) -> None:
     lines = [f"Article {number:03} at {number}.50" for number in range(1, 151)]
     page = drawn(lines, size=22, pitch=1.8, top=60, left=40, canvas=(420, 6100))
@@ -99,6 +101,7 @@ def test_a_wide_scroll_is_read_to_its_end(reader: Reader) -> None:
     assert sorted(found) == sorted([f"column {column}" for column in range(14)] + ["of the scroll"] * 14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", [0, 1])
 def test_lines_across_a_large_page_are_not_cut_where_its_bands_meet(reader: Reader, turns: int) -> None:
     line = "which goes on and on over the whole width of a page that is very large"
