@@ -113,25 +113,21 @@ async def test_a_worker_killed_in_the_middle_of_a_page_is_replaced_and_the_page_
     assert pool.pids != (before,)
 
 
-async def test_a_page_that_crashes_twice_fails_alone(pool: RenderPool, tmp_path: Path) -> None:
+async def test_a_page_that_crashes_twice_fails_alone(
+    pool: RenderPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = source_of(text_pdf(tmp_path / "x.pdf"))
+    real = RenderProcess.ask
+    crashes = iter(range(2))
 
-    async def kill_all() -> None:
-        seen: set[int] = set()
-        while len(seen) < 2:
-            for pid in set(pool.pids) - seen:
-                stop(pid)
-                await asyncio.sleep(0.05)
-                os.kill(pid, signal.SIGSEGV)
-                os.kill(pid, signal.SIGCONT)
-                seen.add(pid)
-            await asyncio.sleep(0)
+    async def ask(self: RenderProcess, request: dict[str, object]) -> object:
+        if next(crashes, None) is not None:
+            os.kill(self.pid, signal.SIGSEGV)
+        return await real(self, request)
 
-    killer = asyncio.create_task(kill_all())
-    await asyncio.sleep(0)
+    monkeypatch.setattr(RenderProcess, "ask", ask)
     with pytest.raises(RenderError, match=r"Page 1 of x\.pdf crashed its render process \(SIGSEGV\)") as caught:
         await pool.render(source, Page(0, 300, 400))
-    await killer
     assert caught.value.retryable
     assert (await pool.render(source, Page(0, 300, 400))).width == 300
 
