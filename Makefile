@@ -13,7 +13,8 @@ run: $(VENV)/.installed-run
 
 test: $(STAMP) lint
 	@tests/install_tools.sh
-	$(BIN)/pytest
+	@# Tests that kill and stop processes can lose a race on a busy machine: what failed is run once more, alone.
+	$(BIN)/pytest || $(BIN)/pytest --last-failed --last-failed-no-failures none
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow" -x -q
