@@ -12,9 +12,3 @@ PIXELS_PER_TOKEN = 28
 def image_tokens(width: int, height: int) -> int:
     """Prompt tokens of an image of `width` x `height` pixels; A4 at 1089 x 1540 gives 2,145."""
     return -(-width // PIXELS_PER_TOKEN) * -(-height // PIXELS_PER_TOKEN)
-
-
-def fitted_size(width: int, height: int, long_side: int) -> tuple[int, int]:
-    """Size of an image fitted into `long_side` pixels; smaller images stay as they are."""
-    scale = min(1.0, long_side / max(width, height, 1))
-    return max(1, round(width * scale)), max(1, round(height * scale))
