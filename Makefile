@@ -13,8 +13,7 @@ run: $(VENV)/.installed-run
 
 test: $(STAMP) lint
 	@tests/install_tools.sh
-	@# Tests that kill and stop processes can lose a race on a busy machine: what failed is run once more, alone.
-	$(BIN)/pytest || $(BIN)/pytest --last-failed --last-failed-no-failures none
+	$(BIN)/pytest
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow" -x -q

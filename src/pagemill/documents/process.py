@@ -104,8 +104,10 @@ class RenderProcess:
 
     async def kill(self) -> None:
         """Ends it at once, even when it is stopped or stuck in native code."""
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        if self._process.returncode is None:
+            # Not Process.kill: it polls first, and where it collects the exit status, asyncio gets none.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         await self._reap()
 
     async def close(self) -> None:

@@ -132,6 +132,18 @@ async def test_a_page_that_crashes_twice_fails_alone(
     assert (await pool.render(source, Page(0, 300, 400))).width == 300
 
 
+async def test_killing_a_process_leaves_its_exit_status_to_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = await RenderProcess.start(RenderOptions())
+
+    def poll(_self: subprocess.Popen[bytes], sig: int) -> None:
+        raise AssertionError(f"Popen.send_signal({sig}) polls first, and may collect the exit status itself")
+
+    monkeypatch.setattr(subprocess.Popen, "send_signal", poll)
+    await process.kill()
+    assert process.last_words().endswith("SIGKILL")
+    await process.kill()  # what is dead stays so
+
+
 async def test_a_hang_is_killed_once_and_the_pool_goes_on(tmp_path: Path) -> None:
     source = source_of(text_pdf(tmp_path / "x.pdf"))
     async with RenderPool(RenderOptions(long_side=300, page_timeout_s=1.0), workers=1) as pool:
