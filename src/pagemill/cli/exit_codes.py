@@ -10,8 +10,11 @@ from pagemill.domain.errors import (
     ConfigurationError,
     EngineError,
     InputError,
+    JobError,
     OutputError,
     PagemillError,
+    RequestError,
+    StoreUnavailableError,
 )
 
 
@@ -35,6 +38,9 @@ _BY_ERROR: tuple[tuple[type[PagemillError], ExitCode], ...] = (
     (InputError, ExitCode.FAILURE),
     (EngineError, ExitCode.FAILURE),
     (OutputError, ExitCode.FAILURE),
+    (JobError, ExitCode.FAILURE),
+    (RequestError, ExitCode.FAILURE),
+    (StoreUnavailableError, ExitCode.FAILURE),
 )
 
 

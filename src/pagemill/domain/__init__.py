@@ -5,6 +5,19 @@ Data flows one way: source document -> pages -> page images -> engine -> page re
 
 from pagemill.domain.document import ConversionResult, ConversionStatus, DocumentInfo, DocumentSource
 from pagemill.domain.geometry import BoundingBox
+from pagemill.domain.job import (
+    ApiKey,
+    Job,
+    JobEvent,
+    JobStatus,
+    NewJob,
+    Priority,
+    QueueStats,
+    StoredPage,
+    Task,
+    TaskKind,
+    new_job_id,
+)
 from pagemill.domain.page import Page, PageImage, TextLayer, TextSpan, TextVerdict
 from pagemill.domain.result import (
     Block,
@@ -20,6 +33,7 @@ from pagemill.domain.result import (
 )
 
 __all__ = [
+    "ApiKey",
     "Block",
     "BlockKind",
     "BoundingBox",
@@ -29,15 +43,25 @@ __all__ = [
     "DocumentSource",
     "Figure",
     "FinishReason",
+    "Job",
+    "JobEvent",
+    "JobStatus",
+    "NewJob",
     "Page",
     "PageError",
     "PageFlag",
     "PageImage",
     "PageResult",
+    "Priority",
+    "QueueStats",
     "SamplingParams",
+    "StoredPage",
+    "Task",
+    "TaskKind",
     "TextLayer",
     "TextLine",
     "TextSpan",
     "TextVerdict",
     "Usage",
+    "new_job_id",
 ]

@@ -16,8 +16,23 @@
     │   ├── PageQuarantinedError
     │   └── DegenerateOutputError   (retryable)
     ├── OutputError
-    └── ConfigurationError
-        └── MissingDependencyError
+    ├── ConfigurationError
+    │   └── MissingDependencyError
+    ├── JobError
+    │   ├── JobNotFoundError
+    │   ├── JobGoneError
+    │   ├── JobConflictError
+    │   ├── LeaseLostError
+    │   ├── QueueFullError          (retryable, retry_after)
+    │   └── RateLimitedError        (retryable, retry_after)
+    ├── RequestError
+    │   ├── BodyTooLargeError
+    │   ├── BodyTooSlowError
+    │   ├── AuthenticationError
+    │   ├── PermissionDeniedError
+    │   ├── ForbiddenUrlError
+    │   └── FetchError
+    └── StoreUnavailableError       (retryable)
 
 Every error has a stable `code`, says whether it is `retryable`, and its message says what happened, where, and
 what to do. Exceptions end documents; a failed page is data (`PageResult.error`).
@@ -169,3 +184,118 @@ class MissingDependencyError(ConfigurationError):
     """An optional package is not installed."""
 
     code = "missing_dependency"
+
+
+class JobError(PagemillError):
+    """Something about a job of the service."""
+
+    code = "job_error"
+
+
+class JobNotFoundError(JobError):
+    """There is no such job, or it is somebody else's."""
+
+    code = "job_not_found"
+
+
+class JobGoneError(JobError):
+    """The job has ended long ago and its result was deleted."""
+
+    code = "job_gone"
+
+
+class JobConflictError(JobError):
+    """What was asked for does not go with the state of the job, or with an earlier use of the idempotency key."""
+
+    code = "job_conflict"
+
+
+class LeaseLostError(JobError):
+    """Another worker has taken the work over; what was done is thrown away."""
+
+    code = "lease_lost"
+
+
+class QueueFullError(JobError):
+    """The queue takes no more at the moment.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        retry_after: Seconds after which to try again.
+        queued: How many jobs wait.
+    """
+
+    code = "queue_full"
+    retryable = True
+
+    def __init__(self, message: str, remedy: str = "", *, retry_after: float = 1.0, queued: int = 0) -> None:
+        super().__init__(message, remedy)
+        self.retry_after = retry_after
+        self.queued = queued
+
+
+class RateLimitedError(JobError):
+    """Too many requests in too short a time.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        retry_after: Seconds after which to try again.
+    """
+
+    code = "rate_limited"
+    retryable = True
+
+    def __init__(self, message: str, remedy: str = "", *, retry_after: float = 1.0) -> None:
+        super().__init__(message, remedy)
+        self.retry_after = retry_after
+
+
+class RequestError(PagemillError):
+    """A request to the service is not as it must be."""
+
+    code = "invalid_request"
+
+
+class BodyTooLargeError(RequestError):
+    """The body of a request is over the limit."""
+
+    code = "body_too_large"
+
+
+class BodyTooSlowError(RequestError):
+    """The body of a request did not arrive in time."""
+
+    code = "body_too_slow"
+
+
+class AuthenticationError(RequestError):
+    """A request has no valid key."""
+
+    code = "invalid_api_key"
+
+
+class PermissionDeniedError(RequestError):
+    """The key does not allow what was asked for."""
+
+    code = "permission_denied"
+
+
+class ForbiddenUrlError(RequestError):
+    """A URL leads to where the service does not go."""
+
+    code = "forbidden_url"
+
+
+class FetchError(RequestError):
+    """A document could not be fetched from its URL."""
+
+    code = "fetch_failed"
+
+
+class StoreUnavailableError(PagemillError):
+    """The database or the blob store does not answer."""
+
+    code = "store_unavailable"
+    retryable = True
