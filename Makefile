@@ -56,7 +56,7 @@ $(VENV)/.installed-run: $(VENV)/bin/python pyproject.toml requirements.lock
 	@touch $@
 
 $(STAMP): $(VENV)/bin/python pyproject.toml requirements.lock
-	$(BIN)/pip install --quiet --constraint requirements.lock --editable ".[embedded,heic]" \
+	$(BIN)/pip install --quiet --constraint requirements.lock --editable ".[embedded,heic,gateway,postgres,s3,otel]" \
 		--group test --group lint --group bench
 	@touch $@ $(VENV)/.installed-run
 
