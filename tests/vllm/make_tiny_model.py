@@ -257,12 +257,12 @@ def answer_weights(weights: Weights, sequence: list[int], vocabulary: int) -> No
     weights["lm_head.weight"] = output
 
 
-def make_model(folder: Path) -> None:
-    """Writes the checkpoint."""
+def make_model(folder: Path, vocabulary: int = 0) -> int:
+    """Writes the checkpoint, with at least so many tokens in its vocabulary; gives the tokens of an answer."""
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
     tokenizer, answer = make_tokenizer(folder)
-    vocabulary = math.ceil(tokenizer.get_vocab_size() / 64) * 64
+    vocabulary = max(vocabulary, math.ceil(tokenizer.get_vocab_size() / 64) * 64)
     write_configuration(folder, tokenizer, vocabulary)
     weights = Weights()
     # The prompt ends with a line feed, whose letter in the vocabulary has the number of its byte.
@@ -271,6 +271,7 @@ def make_model(folder: Path) -> None:
     vision_weights(weights)
     tensors = {name: tensor.to(torch.bfloat16).contiguous() for name, tensor in weights.items()}
     save_file(tensors, str(folder / "model.safetensors"), metadata={"format": "pt"})
+    return len(answer) + 1
 
 
 if __name__ == "__main__":
