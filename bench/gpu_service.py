@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import subprocess
@@ -97,6 +98,8 @@ def gpu_busy() -> Iterator[list[float]]:
     stop = threading.Event()
 
     def sample() -> None:
+        if shutil.which("nvidia-smi") is None:
+            return
         query = ["nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits"]
         while not stop.wait(0.5):
             text = subprocess.run(query, capture_output=True, text=True, check=False).stdout.split()

@@ -13,6 +13,8 @@ from pagemill.domain.errors import ConfigurationError, MissingDependencyError
 from pagemill.serving.options import ServeOptions
 
 _GPU_SEQUENCES = 512
+_CPU_MEMORY = 0.4
+"""vLLM's own default, 0.92, fails on any machine that does something else as well."""
 _CPU_SEQUENCES = 8
 _GPU_BATCHED_TOKENS = 16_384
 # The first release that lets pages in flight finish: https://github.com/vllm-project/vllm/pull/36666.
@@ -106,7 +108,7 @@ def build_command(
         "--max-num-seqs": sequences,
         "--max-num-batched-tokens": batched,
         "--max-model-len": options.max_model_len,
-        "--gpu-memory-utilization": options.gpu_memory_utilization if gpus else None,
+        "--gpu-memory-utilization": options.gpu_memory_utilization or (None if gpus else _CPU_MEMORY),
         "--revision": options.revision,
     }
     for flag, value in values.items():

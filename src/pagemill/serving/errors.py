@@ -104,6 +104,12 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule(
         ErrorClass.OOM,
+        r"Available memory on node .* is less than desired CPU memory utilization",
+        "Other processes use this machine's memory: stop them or lower --gpu-memory-utilization, which on a CPU is the "
+        "part of its memory.",
+    ),
+    _rule(
+        ErrorClass.OOM,
         r"OutOfMemoryError|CUDA out of memory|CUDA_ERROR_OUT_OF_MEMORY|HIP out of memory",
         "The GPU's memory is full: look at nvidia-smi for other processes, then lower --max-num-seqs, "
         "--max-num-batched-tokens or --gpu-memory-utilization.",

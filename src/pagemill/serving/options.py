@@ -71,7 +71,7 @@ class ServeOptions(BaseModel):
     dtype: str = Field("auto", description="Number format of the weights, as vLLM names it.")
     max_model_len: int | None = Field(None, ge=1, description="Tokens of page and answer; nothing: the model's own.")
     gpu_memory_utilization: float | None = Field(
-        None, gt=0, le=1, description="Part of each GPU's memory to use; nothing: vLLM's own default."
+        None, gt=0, le=1, description="Part of each GPU's memory to use; nothing: vLLM's own default, on a CPU 0.4."
     )
     max_num_seqs: int | None = Field(None, ge=1, description="Pages at once per engine; nothing: 512, on a CPU 8.")
     max_num_batched_tokens: int | None = Field(

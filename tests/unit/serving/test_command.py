@@ -43,10 +43,15 @@ def test_several_gpus_get_an_engine_each_unless_tensor_parallelism_is_asked_for(
 
 
 def test_a_cpu_gets_no_flags_of_gpus() -> None:
-    command = build(gpus=0, gpu_memory_utilization=0.9)
-    assert "--gpu-memory-utilization" not in command.argv
+    command = build(gpus=0)
     assert value_of(command, "--max-num-seqs") == "8"
     assert value_of(command, "--max-num-batched-tokens") is None
+
+
+def test_a_cpu_leaves_memory_to_others_unless_told_otherwise() -> None:
+    assert value_of(build(gpus=0), "--gpu-memory-utilization") == "0.4"
+    assert value_of(build(gpus=0, gpu_memory_utilization=0.7), "--gpu-memory-utilization") == "0.7"
+    assert value_of(build(gpus=1), "--gpu-memory-utilization") is None
 
 
 def test_the_key_is_in_the_environment_alone() -> None:

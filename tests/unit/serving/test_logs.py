@@ -88,6 +88,7 @@ def test_what_only_follows_is_shown_only_alone_and_not_counted_twice() -> None:
         ("unknown_flag", ErrorClass.BAD_INPUT, "unrecognized arguments: --request-rate-limit", True),
         ("wrong_value", ErrorClass.BAD_INPUT, "invalid choice: 'float12'", True),
         ("cache_too_small", ErrorClass.OOM, "estimated maximum model length is 1792", True),
+        ("memory_taken", ErrorClass.OOM, "less than desired CPU memory utilization", False),
         ("memory_limited", ErrorClass.OOM, "[Errno 12] Cannot allocate memory", False),
         ("max_model_len_too_long", ErrorClass.BAD_INPUT, "greater than the derived max_model_len", True),
         ("engine_killed", ErrorClass.MODEL_ERROR, "EngineDeadError", False),
