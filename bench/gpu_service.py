@@ -187,8 +187,10 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=1200)
     parser.add_argument("--parts", default="throughput,killed,hung,drain")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("flags", nargs="*")
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    split = words.index("--") if "--" in words else len(words)
+    arguments = parser.parse_args(words[:split])
+    arguments.flags = words[split + 1 :]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         pdf = arguments.pdf or folder / "pages.pdf"
