@@ -1,4 +1,4 @@
-"""Logging. Metrics and traces join here when the services that need them do."""
+"""Structured logging."""
 
 from __future__ import annotations
 

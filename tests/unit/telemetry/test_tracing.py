@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from pagemill.telemetry import (
+    TraceContext,
+    configure_tracing,
+    current_context,
+    outgoing_headers,
+    shutdown_tracing,
+    span,
+)
+
+trace_service = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+
+
+class Collector:
+    """A collector over HTTP that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.bodies: list[bytes] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.headers.get("Content-Encoding") == "gzip":
+                    import gzip
+
+                    body = gzip.decompress(body)
+                outer.bodies.append(body)
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_args: object) -> None:
+                return None
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+
+    def spans(self) -> list[object]:
+        found = []
+        for body in self.bodies:
+            request = trace_service.ExportTraceServiceRequest.FromString(body)
+            found += [s for r in request.resource_spans for scope in r.scope_spans for s in scope.spans]
+        return found
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    collector = Collector()
+    collector.thread.start()
+    yield collector
+    shutdown_tracing()
+    collector.server.shutdown()
+    collector.server.server_close()
+    collector.thread.join()
+
+
+def test_nothing_is_traced_until_it_is_configured() -> None:
+    with span("page.render", page=1):
+        assert outgoing_headers() == {}
+        assert current_context() == TraceContext()
+
+
+async def test_spans_reach_the_collector_with_their_parents_and_facts(collector: Collector) -> None:
+    configure_tracing(collector.url, "pagemill-test", "1")
+    incoming = TraceContext.of_headers({"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
+
+    async def page(number: int) -> None:
+        with span("page", page=number):
+            await asyncio.sleep(0)
+
+    with span("request", parent=incoming):
+        assert outgoing_headers()["traceparent"].startswith("00-0af7651916cd43dd8448eb211c80319c-")
+        await asyncio.gather(page(1), page(2))
+    shutdown_tracing()
+    spans = {(s.name, *(a.value.int_value for a in s.attributes)): s for s in collector.spans()}
+    assert set(spans) == {("request",), ("page", 1), ("page", 2)}
+    request = spans["request",]
+    assert request.parent_span_id.hex() == "b7ad6b7169203331"
+    assert all(s.trace_id.hex() == "0af7651916cd43dd8448eb211c80319c" for s in spans.values())
+    assert spans["page", 2].parent_span_id == request.span_id
+
+
+def test_a_context_that_is_too_long_is_left_out() -> None:
+    assert TraceContext.of_headers({"traceparent": "0" * 5000, "tracestate": "a=b"}) == TraceContext("", "a=b")
