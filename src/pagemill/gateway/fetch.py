@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 import aiohttp
 from yarl import URL
@@ -113,10 +113,10 @@ async def _fetch(target: URL, rules: HostRules, resolver: GuardedResolver, redir
 
 def _redirected(source: URL, location: str, rules: HostRules) -> URL:
     try:
-        joined = source.join(URL(location))
+        joined = urljoin(str(source), location)
     except ValueError:
-        joined = URL()
-    target = rules.check_url(str(joined))
+        joined = location
+    target = rules.check_url(joined)
     if source.scheme == "https" and target.scheme == "http":
         raise ForbiddenUrlError(f"A redirect leads from https to http on {target.host}.", "Give an https URL.")
     return target
