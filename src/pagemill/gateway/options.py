@@ -21,6 +21,13 @@ class LimitOptions(BaseModel):
     json_bytes: int = Field(
         70 * 2**20, ge=1024, description="Bytes of a JSON body that carries documents (base64 takes a third more)."
     )
+    connections: int = Field(
+        800, ge=1, description="Connections of one process; more are closed. Must be below the limit of open files."
+    )
+    head_s: float = Field(20.0, gt=0, description="Seconds in which the head of a request must have arrived.")
+    answer_idle_s: float = Field(
+        60.0, gt=0, description="Seconds in which a client must have read something of its answer."
+    )
     body_idle_s: float = Field(30.0, gt=0, description="Seconds without a byte of a body before it is given up.")
     body_total_s: float = Field(600.0, gt=0, description="Seconds in which a whole body must have arrived.")
     files: int = Field(100, ge=1, description="Documents of one batch.")
