@@ -3,12 +3,13 @@ from __future__ import annotations
 import unicodedata
 from pathlib import Path
 
+import pikepdf
 import pytest
+import reportlab
 from PIL import Image
 from reportlab.lib.utils import ImageReader
-from reportlab.pdfbase import pdfmetrics
-from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfbase.pdfmetrics import stringWidth
+from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from document_builders import PAGE, PROSE, content_pdf, render_pdf, scan_pdf, text_pdf, to_unicode
@@ -155,14 +156,61 @@ def test_upside_down_text_reads_forward(tmp_path: Path) -> None:
     assert [span.text for span in layer.spans] == ["upside down"]
 
 
+def vertical_pdf(path: Path, text: str) -> Path:
+    """A page with text from top to bottom, in an embedded font: others depend on what the machine has."""
+    file = Path(reportlab.__file__).parent / "fonts" / "Vera.ttf"
+    glyphs = TTFont("Vera", str(file)).face.charToGlyph
+    codes = {char: f"{glyphs[ord(char)]:04x}" for char in text}
+    pdf = pikepdf.new()
+    pdf.add_blank_page(page_size=PAGE)
+    font_file = pdf.make_stream(file.read_bytes())
+    descriptor = pdf.make_indirect(
+        pikepdf.Dictionary(
+            Type=pikepdf.Name.FontDescriptor,
+            FontName=pikepdf.Name.Vera,
+            Flags=4,
+            FontBBox=[-200, -250, 1300, 950],
+            ItalicAngle=0,
+            Ascent=900,
+            Descent=-250,
+            CapHeight=700,
+            StemV=80,
+            FontFile2=font_file,
+        )
+    )
+    descendant = pikepdf.Dictionary(
+        Type=pikepdf.Name.Font,
+        Subtype=pikepdf.Name.CIDFontType2,
+        BaseFont=pikepdf.Name.Vera,
+        CIDSystemInfo=pikepdf.Dictionary(Registry=b"Adobe", Ordering=b"Identity", Supplement=0),
+        FontDescriptor=descriptor,
+        DW=1000,
+        CIDToGIDMap=pikepdf.Name.Identity,
+    )
+    pairs = "\n".join(f"<{code}> <{ord(char):04x}>" for char, code in codes.items())
+    mapping = (
+        "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange\n"
+        f"{len(codes)} beginbfchar\n{pairs}\nendbfchar endcmap end"
+    )
+    font = pikepdf.Dictionary(
+        Type=pikepdf.Name.Font,
+        Subtype=pikepdf.Name.Type0,
+        BaseFont=pikepdf.Name.Vera,
+        Encoding=pikepdf.Name("/Identity-V"),
+        DescendantFonts=[descendant],
+        ToUnicode=pdf.make_stream(mapping.encode()),
+    )
+    page = pdf.pages[0]
+    page.Resources = pikepdf.Dictionary(Font=pikepdf.Dictionary(F1=font))
+    shown = "".join(codes[char] for char in text)
+    page.Contents = pdf.make_stream(f"BT /F1 20 Tf 1 0 0 1 200 350 Tm <{shown}> Tj ET".encode())
+    pdf.save(path)
+    return path
+
+
 def test_vertical_writing_is_one_span(tmp_path: Path) -> None:
-    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3", isVertical=True))
-    canvas = Canvas(str(tmp_path / "x.pdf"), pagesize=PAGE)
-    canvas.setFont("HeiseiMin-W3", 20)
-    canvas.drawString(200, 350, "日本語の縦書き")
-    canvas.save()
-    (span,) = layer_of(tmp_path / "x.pdf").spans
-    assert (span.text, span.vertical) == ("日本語の縦書き", True)
+    (span,) = layer_of(vertical_pdf(tmp_path / "x.pdf", "downward")).spans
+    assert (span.text, span.vertical) == ("downward", True)
 
 
 @pytest.mark.parametrize(
