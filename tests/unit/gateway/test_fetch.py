@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import gzip
-from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,50 +13,9 @@ from hypothesis import strategies as st
 from pagemill.domain.errors import BodyTooLargeError, FetchError, ForbiddenUrlError, RequestError
 from pagemill.gateway.fetch import Fetched, decode_data_url, fetch_document
 from pagemill.gateway.options import FetchOptions
+from raw_server import Server, serving
 
 PDF = b"%PDF-1.7 something"
-Answer = Callable[[bytes, asyncio.StreamWriter], Awaitable[None]]
-
-
-class Server:
-    """Answers each connection with given bytes and keeps the requests."""
-
-    def __init__(self, answer: bytes | Answer) -> None:
-        self.answer = answer
-        self.requests: list[bytes] = []
-        self.port = 0
-        self.tasks: list[Any] = []
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.tasks.append(asyncio.current_task())
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-            self.requests.append(head)
-            if isinstance(self.answer, bytes):
-                writer.write(self.answer)
-            else:
-                await self.answer(head, writer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            writer.transport.abort()
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError):
-                await writer.wait_closed()
-
-
-@contextlib.asynccontextmanager
-async def serving(answer: bytes | Answer) -> AsyncIterator[Server]:
-    server = Server(answer)
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
-    server.port = listening.sockets[0].getsockname()[1]
-    try:
-        yield server
-    finally:
-        listening.close()
-        for task in server.tasks:
-            task.cancel()
-        await asyncio.gather(*server.tasks, return_exceptions=True)
 
 
 def ok(body: bytes = PDF, *headers: str, length: bool = True) -> bytes:
