@@ -1,21 +1,30 @@
-"""HTTP connections that end when their client is too slow.
+"""HTTP connections that end when their client is too slow, and requests that can be read in one way only.
 
 uvicorn waits without end for the first request of a connection, for the rest of a request's head, for a client that
 does not read its answer, and for the rest of a body that was refused. A few hundred such clients would keep everybody
 else out.
+
+h11 takes heads that others read differently: with a length and chunks at once, with lines that go on in the next one,
+with line feeds alone. Behind a proxy, such a head can smuggle a second request past it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import ClassVar
+import re
+from typing import Any, ClassVar
 
 import h11
+from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
 
 from pagemill.gateway.options import LimitOptions
 
 _LOOKS = 5
+_TWO_LENGTHS = {b"content-length", b"transfer-encoding"}
+_HEAD_BYTES = 32 * 2**10
+_AMBIGUOUS_LINE = re.compile(rb"(?<!\r)\n|\n[ \t]")
 
 
 def guarded_protocol(limits: LimitOptions) -> type[H11Protocol]:
@@ -31,12 +40,41 @@ def guarded_protocol(limits: LimitOptions) -> type[H11Protocol]:
     )
 
 
+class _StrictConnection(h11.Connection):
+    """Refuses heads of requests that others may read differently."""
+
+    def next_event(self) -> type[h11.NEED_DATA | h11.PAUSED] | h11.Event:
+        """The next thing that has arrived.
+
+        Raises:
+            h11.RemoteProtocolError: It is not as it must be.
+        """
+        before = self.trailing_data[0] if self.their_state is h11.IDLE else b""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            head = before[: len(before) - len(self.trailing_data[0])]
+            names = {name for name, _ in event.headers}
+            if len(head) > _HEAD_BYTES or _AMBIGUOUS_LINE.search(head) or names >= _TWO_LENGTHS:
+                raise h11.RemoteProtocolError("The head of the request is ambiguous or too long")
+        return event
+
+
 class _GuardedProtocol(H11Protocol):
     """Looks now and then at what the connection waits for, and ends it when that took too long."""
 
     head_s: ClassVar[float]
     idle_s: ClassVar[float]
     most: ClassVar[int]
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.conn = _StrictConnection(h11.SERVER, _HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Takes a connection, unless there are too many."""

@@ -178,3 +178,96 @@ async def test_too_many_connections_are_closed_and_the_others_served() -> None:
         assert await streams[0][0].readuntil(b"\r\n\r\nok")
         for _, writer in [*streams, (reader, more)]:
             writer.close()
+
+
+HOST = b"Host: a\r\n"
+CHUNKED = b"POST /body HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def post(*headers: bytes, body: bytes = b"") -> bytes:
+    return b"POST /body HTTP/1.1\r\n" + HOST + b"".join(line + b"\r\n" for line in headers) + b"\r\n" + body
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        post(b"Content-Length: 4", b"Transfer-Encoding: chunked", body=b"0\r\n\r\n" + SMUGGLED),
+        post(b"Transfer-Encoding: chunked", b"Content-Length: 40", body=b"0\r\n\r\n" + SMUGGLED),
+        post(b"transfer-encoding: Chunked", b"CONTENT-LENGTH: 0", body=b"0\r\n\r\n" + SMUGGLED),
+        post(b"Content-Length: 4", b"Content-Length: 5", body=b"abcde"),
+        post(b"Content-Length: 4, 5", body=b"abcde"),
+        post(b"Content-Length: +4", body=b"abcd"),
+        post(b"Content-Length: -4", body=b"abcd"),
+        post(b"Content-Length: 0x4", body=b"abcd"),
+        post(b"Content-Length: 1_0", body=b"a" * 10),
+        post(b"Content-Length: " + b"9" * 30, body=b"abcd"),
+        post(b"Content-Length:", body=b"abcd"),
+        post(b"Transfer-Encoding: identity", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding: xchunked", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding: gzip, chunked", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding: \x0bchunked", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding : chunked", body=b"0\r\n\r\n"),
+        post(b"Transfer-Encoding:\r\n chunked", body=b"0\r\n\r\n" + SMUGGLED),
+        post(b"X-Folded: a\r\n b", b"Content-Length: 0"),
+        post(b"X-Folded: a\r\n\tContent-Length: 9", b"Content-Length: 0"),
+        post(b"X-Feed: a\nContent-Length: 9", body=b"abcdefghi"),
+        post(b"X-Return: a\rContent-Length: 9", body=b"abcdefghi"),
+        post(b"X-Nothing: a\x00b", b"Content-Length: 0"),
+        post(b"X-Long: " + b"a" * 40_000, b"Content-Length: 0"),
+        post(*[b"X-Many: a"] * 4000, b"Content-Length: 0"),
+        b"POST /body HTTP/1.1\nHost: a\nContent-Length: 0\n\n",
+        b"POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 0\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET / smuggled HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET\t/\tHTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET /\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\n Host: a\r\n\r\n",
+        CHUNKED + b"0x4\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"-4\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"4;\nxx\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"f" * 30 + b"\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"4\r\nabcdXX0\r\n\r\n",
+        CHUNKED + b"\r\n4\r\nabcd\r\n0\r\n\r\n",
+    ],
+)
+async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_after_it_is_read(
+    request_bytes: bytes,
+) -> None:
+    async with serving() as served:
+        reader, writer = await served.connect()
+        writer.write(request_bytes + SMUGGLED)
+        answers = await ended(reader)
+        assert answers.startswith(b"HTTP/1.1 400")
+        assert answers.count(b"HTTP/1.1 ") == 1
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        post(b"Content-Length: 4", body=b"abcd"),
+        post(b"Content-Length: 4", b"Content-Length: 4", body=b"abcd"),
+        post(b"Content-Length: 29", body=b"GET /x HTTP/1.1\r\nHost: a\r\n\r\nx"),
+        CHUNKED + b"4\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"4;extension=1\r\nabcd\r\n0\r\n\r\n",
+        CHUNKED + b"4\r\nabcd\r\n0\r\nContent-Length: 9\r\n\r\n",
+        CHUNKED + b"1D\r\nGET /x HTTP/1.1\r\nHost: a\r\n\r\nx\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nGET",
+    ],
+)
+@pytest.mark.parametrize("pieces", [1, 10**6])
+async def test_the_request_after_another_is_read_as_it_was_sent(request_bytes: bytes, pieces: int) -> None:
+    sent = request_bytes + b"GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    async with serving() as served:
+        reader, writer = await served.connect()
+        for start in range(0, len(sent), max(1, len(sent) // pieces)):
+            writer.write(sent[start : start + max(1, len(sent) // pieces)])
+            await writer.drain()
+        answers = await ended(reader)
+        assert answers.count(b"HTTP/1.1 200 OK") == 2
+        assert answers.count(b"HTTP/1.1 ") == 2
+        writer.close()
