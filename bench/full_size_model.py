@@ -36,7 +36,10 @@ _WORDS = ("delivery", "invoice", "ledger", "quarter", "margin", "harbour", "copp
 
 
 def page_text(tokens: int) -> str:
-    """Prose of about so many tokens of four letters, of which no line is like another."""
+    """Prose of about so many tokens of four letters, of which no line is like another.
+
+    It must not end with a line feed: that is what the prompt ends with.
+    """
     lines: list[str] = ["# Measured page", ""]
     for number in itertools.count(1):
         first, second = _WORDS[number % len(_WORDS)], _WORDS[(number * 5 + 3) % len(_WORDS)]
@@ -44,7 +47,7 @@ def page_text(tokens: int) -> str:
             f"{number}. The {first} of lot {number * 7919 % 9973} met the {second} at {number * 104729 % 8641}."
         )
         if sum(map(len, lines)) >= 4 * tokens:
-            return "\n".join(lines) + "\n"
+            return "\n".join(lines)
     raise AssertionError
 
 
