@@ -44,7 +44,7 @@ def read_images(page: Handle, affine: Affine, width: int, height: int) -> PageIm
     texts: list[int] = []
     hidden: set[int] = set()
     largest: tuple[BoundingBox, int] | None = None
-    for item, matrix in _objects(page):
+    for item, matrix in page_objects(page):
         kind = pdfium.FPDFPageObj_GetType(item)
         if kind == pdfium.FPDF_PAGEOBJ_TEXT:
             texts.append(ctypes.cast(item, ctypes.c_void_p).value or 0)
@@ -68,7 +68,7 @@ def _pixel_count(item: Handle) -> int:
     return width.value * height.value if ok else 0
 
 
-def _objects(page: Handle) -> Iterator[tuple[Handle, tuple[float, ...]]]:
+def page_objects(page: Handle) -> Iterator[tuple[Handle, tuple[float, ...]]]:
     """All page objects in drawing order with the matrix of the form they are in."""
     budget = _MAX_OBJECTS
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pypdfium2.raw as pdfium
 from PIL import Image
 
+from pagemill.documents.missing_fonts import missing_fonts
 from pagemill.documents.options import RenderOptions
 from pagemill.documents.page_images import PageImages, read_images
 from pagemill.documents.passwords import password_encodings
@@ -114,7 +115,8 @@ class PdfReader:
             affine = Affine(page, width, height)
             images = read_images(page, affine, width, height)
             self._check_largest(images, image, index)
-            return Raster(image, read_text_layer(page, affine, images, width, height) if text_layer else None)
+            layer = read_text_layer(page, affine, images, width, height) if text_layer else None
+            return Raster(image, layer, _missing_font_warnings(page))
         finally:
             if self._form:
                 pdfium.FORM_OnBeforeClosePage(page, self._form)
@@ -168,6 +170,18 @@ class PdfReader:
             pdfium.FPDFBitmap_Destroy(bitmap)
         # RGBX is the one layout that Pillow takes over without copying.
         return Image.frombuffer("RGBX", (width, height), pixels, "raw", "RGBX", stride, 1)
+
+
+def _missing_font_warnings(page: Handle) -> tuple[str, ...]:
+    names = missing_fonts(page)
+    if not names:
+        return ()
+    fonts = ", ".join(names)
+    warning = (
+        f"text is not drawn because the file leaves out its font and this machine has none like it ({fonts}): "
+        "install fonts for its script (fonts-noto-cjk for Chinese, Japanese and Korean)"
+    )
+    return (warning,)
 
 
 def _load(path: Path, name: str, passwords: tuple[str, ...]) -> Handle:

@@ -9,6 +9,8 @@ import pypdfium2
 import pytest
 from PIL import Image
 from reportlab.lib.utils import ImageReader
+from reportlab.pdfbase import pdfmetrics
+from reportlab.pdfbase.cidfonts import UnicodeCIDFont
 from reportlab.pdfgen.canvas import Canvas
 
 from document_builders import PAGE, content_pdf, render_pdf, text_pdf
@@ -194,3 +196,21 @@ def test_bytes_of_the_file_may_be_preceded_by_junk(tmp_path: Path) -> None:
     path.write_bytes(b"HTTP/1.1 200 OK\r\n\r\n" + path.read_bytes())
     assert io.BytesIO(path.read_bytes()).read(4) == b"HTTP"
     assert render_pdf(path).text_layer.spans[0].text == "Hello world"
+
+
+def test_text_whose_font_is_nowhere_is_either_drawn_or_said_to_be_missing(tmp_path: Path) -> None:
+    pdfmetrics.registerFont(UnicodeCIDFont("HeiseiMin-W3"))
+    canvas = Canvas(str(tmp_path / "x.pdf"), pagesize=(300, 400))
+    canvas.setFont("HeiseiMin-W3", 20)
+    canvas.drawString(50, 350, "日本語の横書き")
+    canvas.drawString(50, 300, "   ")
+    canvas.save()
+    raster = render_pdf(tmp_path / "x.pdf")
+    is_drawn = raster.image.getextrema() != (255, 255)  # depends on the fonts of this machine
+    assert is_drawn == (raster.warnings == ())
+    assert is_drawn or "HeiseiMin-W3" in raster.warnings[0]
+
+
+def test_spaces_and_embedded_fonts_are_not_missing(tmp_path: Path) -> None:
+    raster = render_pdf(content_pdf(tmp_path / "x.pdf", b"BT /F1 12 Tf 50 50 Td (   ) Tj () Tj 0 50 Td (Hello) Tj ET"))
+    assert raster.warnings == ()
