@@ -66,7 +66,7 @@ class Sweep:
         released: Pieces of work whose holders have vanished; others may take them now.
         overdue: Jobs that were ended because their time was up.
         expired: Jobs whose results were deleted.
-        blobs: Blobs that nothing refers to any more; the caller deletes them.
+        blobs: Blobs that nothing refers to any more; the caller deletes them, and then calls `forget_blobs`.
     """
 
     released: int = 0
@@ -112,7 +112,7 @@ class JobStore(Protocol):
         """Jobs, the newest first, and the cursor of the next page of the list; None at its end.
 
         Raises:
-            JobConflictError: The cursor is none of ours.
+            RequestError: The cursor is none of ours.
         """
         ...
 
@@ -208,8 +208,12 @@ class JobStore(Protocol):
         """Housekeeping, called by every process every few seconds: leases that ran out, jobs overdue or expired.
 
         A task that too many holders have vanished with fails its pages (`page_quarantined`), and a document that
-        could not be opened that often its job.
+        could not be opened that often its job. Blobs are returned again and again until `forget_blobs` was called.
         """
+        ...
+
+    async def forget_blobs(self, names: Sequence[str]) -> None:
+        """Blobs that `sweep` returned have been deleted."""
         ...
 
 
