@@ -213,7 +213,11 @@ class WebhookSender:
 
     async def _deliver(self, session: aiohttp.ClientSession, delivery: Delivery) -> None:
         log = self._log.bind(job=delivery.job.id, webhook=delivery.id, attempt=delivery.attempt)
-        status, problem = await self._call(session, delivery)
+        if delivery.attempt > self._options.attempts:
+            # Those who took it before died of it, or their word of it was lost.
+            status, problem = 0, "No process could say what became of it."
+        else:
+            status, problem = await self._call(session, delivery)
         try:
             if not problem:
                 await self._store.delivered(delivery)

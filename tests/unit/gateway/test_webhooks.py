@@ -197,7 +197,7 @@ async def test_a_receiver_that_is_gone_is_not_called_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "retry_in_s"), [(1, 5.0), (2, 30.0), (3, 120.0), (4, 600.0), (7, 6 * 3600.0), (8, None), (9, None)]
+    ("attempt", "retry_in_s"), [(1, 5.0), (2, 30.0), (3, 120.0), (4, 600.0), (7, 6 * 3600.0), (8, None)]
 )
 async def test_the_intervals_grow_until_the_tries_are_used_up(attempt: int, retry_in_s: float | None) -> None:
     async with serving(answer(500)) as server:
@@ -205,6 +205,15 @@ async def test_the_intervals_grow_until_the_tries_are_used_up(attempt: int, retr
         async with sending(store, options(server.port)):
             await settled(store)
     assert store.failures[0][2] == pytest.approx(retry_in_s)
+
+
+async def test_a_delivery_that_nobody_could_end_is_given_up_without_another_call() -> None:
+    async with serving(OK) as server:
+        store = Deliveries([delivery(server.port, attempt=9)])
+        async with sending(store, options(server.port)):
+            await settled(store)
+        assert server.requests == []
+    assert store.failures[0][2] is None
 
 
 async def test_the_intervals_are_spread() -> None:
