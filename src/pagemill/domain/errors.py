@@ -24,7 +24,8 @@
     │   ├── JobConflictError
     │   ├── LeaseLostError
     │   ├── QueueFullError          (retryable, retry_after)
-    │   └── RateLimitedError        (retryable, retry_after)
+    │   ├── RateLimitedError        (retryable, retry_after)
+    │   └── StoppingError           (retryable, retry_after)
     ├── RequestError
     │   ├── BodyTooLargeError
     │   ├── BodyTooSlowError
@@ -252,10 +253,37 @@ class RateLimitedError(JobError):
         self.retry_after = retry_after
 
 
+class StoppingError(JobError):
+    """The process ends and takes nothing new; another one does, or will.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        retry_after: Seconds after which to try again.
+    """
+
+    code = "stopping"
+    retryable = True
+
+    def __init__(self, message: str, remedy: str = "", *, retry_after: float = 5.0) -> None:
+        super().__init__(message, remedy)
+        self.retry_after = retry_after
+
+
 class RequestError(PagemillError):
-    """A request to the service is not as it must be."""
+    """A request to the service is not as it must be.
+
+    Args:
+        message: What is wrong.
+        remedy: What to do.
+        param: Name of the parameter that is wrong, with dots into nested ones.
+    """
 
     code = "invalid_request"
+
+    def __init__(self, message: str, remedy: str = "", *, param: str | None = None) -> None:
+        super().__init__(message, remedy)
+        self.param = param
 
 
 class BodyTooLargeError(RequestError):

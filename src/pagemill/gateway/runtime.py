@@ -1,0 +1,89 @@
+"""What the service is made of."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Protocol
+
+from fastapi import Depends, Request
+
+from pagemill.conversion import ConversionOptions
+from pagemill.engines import Engine
+from pagemill.gateway.lifecycle import Lifecycle
+from pagemill.gateway.metrics import Metrics
+from pagemill.gateway.options import GatewayOptions
+from pagemill.jobs.blobs import BlobStore
+from pagemill.jobs.store import JobStore, KeyStore, RateStore, WebhookStore
+
+
+class Gate(Protocol):
+    """Lets requests to the engine, as many tokens at once as it can take."""
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        ...
+
+    @property
+    def tokens_in_flight(self) -> int:
+        """Tokens that are let in."""
+        ...
+
+    def enter(self, tokens: int) -> contextlib.AbstractAsyncContextManager[None]:
+        """Waits for room; inside the block the tokens are in flight.
+
+        Raises:
+            QueueFullError: Too many wait.
+        """
+        ...
+
+
+EngineStatus = Callable[[], Sequence[Mapping[str, Any]]]
+"""Tells of each server of the engine its `url` and state; nothing for engines without servers."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """What routes work with.
+
+    Attributes:
+        options: How the service is set.
+        conversion: How documents are converted where a client says nothing else.
+        jobs: Jobs.
+        keys: API keys.
+        rates: Token buckets.
+        webhooks: Calls that are due.
+        blobs: Documents and pictures.
+        scratch: Folder for what arrives, on the disk of the data folder.
+        engine: Reads pages.
+        gate: Stands before the engine.
+        metrics: Counts.
+        engine_status: State of the engine's servers.
+        lifecycle: Whether requests are taken.
+    """
+
+    options: GatewayOptions
+    conversion: ConversionOptions
+    jobs: JobStore
+    keys: KeyStore
+    rates: RateStore
+    webhooks: WebhookStore
+    blobs: BlobStore
+    scratch: Path
+    engine: Engine
+    gate: Gate
+    metrics: Metrics
+    engine_status: EngineStatus = lambda: ()
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+
+
+def services_of(request: Request) -> Services:
+    """Dependency of routes: what they work with."""
+    services: Services = request.app.state.services
+    return services
+
+
+ServicesDependency = Annotated[Services, Depends(services_of)]
