@@ -37,3 +37,7 @@ class BlobStore(Protocol):
     async def delete(self, names: list[str]) -> None:
         """Deletes blobs; those that are not there do not matter."""
         ...
+
+    async def aclose(self) -> None:
+        """Frees what it holds; copies that `local` made are gone."""
+        ...
