@@ -60,6 +60,21 @@ def document_key(info: DocumentInfo, engine: Engine, pool: RenderPool, options: 
     return DocumentKey.of(info.sha256, *parts)
 
 
+class PageBounds:
+    """What all pages share that are under way at once, whatever the options of their documents.
+
+    Args:
+        engine: A started engine.
+        pool: A started render pool.
+        buffer_bytes: Encoded page images that may wait between rendering and recognition, in bytes.
+    """
+
+    def __init__(self, engine: Engine, pool: RenderPool, buffer_bytes: int) -> None:
+        self.engine_slots = asyncio.Semaphore(max(1, engine.capabilities.max_in_flight))
+        self.render_slots = asyncio.Semaphore(pool.workers)
+        self.budget = ByteBudget(buffer_bytes)
+
+
 class PageWorker:
     """Takes pages through rendering and recognition, within bounds that all documents share.
 
@@ -68,16 +83,22 @@ class PageWorker:
         pool: A started render pool.
         store: Where results are kept.
         options: How documents are converted.
+        bounds: Shared with other workers; its own by default.
     """
 
-    def __init__(self, engine: Engine, pool: RenderPool, store: PageStore, options: ConversionOptions) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        pool: RenderPool,
+        store: PageStore,
+        options: ConversionOptions,
+        bounds: PageBounds | None = None,
+    ) -> None:
         self._engine = engine
         self._pool = pool
         self._store = store
         self._options = options
-        self._engine_slots = asyncio.Semaphore(max(1, engine.capabilities.max_in_flight))
-        self._render_slots = asyncio.Semaphore(pool.workers)
-        self._budget = ByteBudget(options.buffer_bytes)
+        self._bounds = bounds or PageBounds(engine, pool, options.buffer_bytes)
         self._done_here: set[tuple[DocumentKey, int]] = set()
 
     async def process(self, job: PageJob) -> tuple[PageResult, bool] | None:
@@ -118,14 +139,14 @@ class PageWorker:
         raise AssertionError("page_attempts is at least 1")
 
     async def _render_and_recognize(self, job: PageJob, attempt: int) -> PageResult:
-        await self._render_slots.acquire()
+        await self._bounds.render_slots.acquire()
         rendering = True
         try:
             image = await self._pool.render(job.source, job.page, text_layer=self._engine.capabilities.wants_text_layer)
-            async with self._budget.hold(len(image.data)):
-                self._render_slots.release()
+            async with self._bounds.budget.hold(len(image.data)):
+                self._bounds.render_slots.release()
                 rendering = False
-                async with self._engine_slots:
+                async with self._bounds.engine_slots:
                     result = await self._read(image)
                     return replace(
                         result,
@@ -136,7 +157,7 @@ class PageWorker:
                     )
         finally:
             if rendering:
-                self._render_slots.release()
+                self._bounds.render_slots.release()
 
     async def _read(self, image: PageImage) -> PageResult:
         capabilities = self._engine.capabilities
