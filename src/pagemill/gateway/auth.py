@@ -70,7 +70,8 @@ class Authenticator:
         if not self._local:
             return True
         if time.monotonic() >= self._known_until:
-            self._have_keys = any(key.revoked_at is None for key in await self._keys.all_keys())
+            # Keys that were withdrawn count: taking away the last one must not open the service to all.
+            self._have_keys = bool(await self._keys.all_keys())
             self._known_until = time.monotonic() + _KEYS_KNOWN_FOR_S
         return self._have_keys
 

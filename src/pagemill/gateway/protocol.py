@@ -19,6 +19,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from pagemill.domain.errors import RequestError
+from pagemill.gateway.errors import error_response
 from pagemill.gateway.options import LimitOptions
 
 _LOOKS = 5
@@ -90,6 +92,20 @@ class _GuardedProtocol(H11Protocol):
         """Ends."""
         self._next_look.cancel()
         super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers a request that is no HTTP, in the form of all our errors, and ends the connection."""
+        answer = error_response(
+            RequestError(f"{msg.removesuffix('.')}.", "Write it as RFC 9112 says, in one way that all read alike.")
+        )
+        headers = [*answer.raw_headers, (b"connection", b"close")]
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=bytes(answer.body)),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def resume_writing(self) -> None:
         """The client has read a part of its answer."""

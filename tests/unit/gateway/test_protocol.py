@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import socket
 from collections.abc import AsyncIterator
 from typing import Any
@@ -243,6 +244,7 @@ async def test_a_request_that_can_be_read_in_two_ways_is_refused_and_nothing_aft
         answers = await ended(reader)
         assert answers.startswith(b"HTTP/1.1 400")
         assert answers.count(b"HTTP/1.1 ") == 1
+        assert json.loads(answers.partition(b"\r\n\r\n")[2])["error"]["code"] == "invalid_request"
         writer.close()
 
 
