@@ -48,14 +48,29 @@ def document_markdown(
     """The Markdown of a document, a piece for each page; joined without a separator they are the file."""
     first = True
     for result in pages:
-        body = page_markdown(result, furniture, figure_folder)
-        parts = [page_marker(result)] if page_markers or not result.ok else []
-        if body:
-            parts.append(body)
-        if not parts:
-            continue
-        yield ("" if first else "\n") + "\n\n".join(parts) + "\n"
-        first = False
+        piece = document_piece(result, furniture, figure_folder, page_markers=page_markers, first=first)
+        if piece:
+            yield piece
+            first = False
+
+
+def document_piece(
+    result: PageResult, furniture: FurniturePolicy, figure_folder: str = "", *, page_markers: bool = True, first: bool
+) -> str:
+    """What one page adds to the Markdown of its document.
+
+    Args:
+        result: The page.
+        furniture: Headers and footers.
+        figure_folder: Folder of the pictures.
+        page_markers: Whether the page is named; failed ones always are.
+        first: Whether the document has nothing in it so far.
+    """
+    body = page_markdown(result, furniture, figure_folder)
+    parts = [page_marker(result)] if page_markers or not result.ok else []
+    if body:
+        parts.append(body)
+    return ("" if first else "\n") + "\n\n".join(parts) + "\n" if parts else ""
 
 
 def _furniture(markdown: str, policy: FurniturePolicy) -> str:

@@ -17,9 +17,15 @@ from pagemill._version import __version__
 from pagemill.conversion.assemble import document_markdown, page_markdown
 from pagemill.conversion.codec import page_to_json
 from pagemill.conversion.options import ConversionOptions, OutputFormat
-from pagemill.domain import ConversionStatus, DocumentInfo, DocumentSource, PageResult
+from pagemill.domain import ConversionStatus, JobStatus, PageResult
 
 JSON_SCHEMA_VERSION = 1
+
+JSON_SEPARATOR = ",\n    "
+"""Between the pages of a sidecar."""
+
+JSON_CLOSING = "\n  ]\n}\n"
+"""After the last page of a sidecar."""
 
 PageReader = Callable[[], Iterator[PageResult]]
 """Reads a document's pages in order, from the start each time it is called."""
@@ -30,17 +36,23 @@ class DocumentRecord:
     """What exports tell about a document besides its pages.
 
     Attributes:
-        source: Where it came from.
-        info: What opening it told.
-        status: How it ended.
+        name: Its name.
+        sha256: Hash of its bytes, in hex.
+        format: `pdf`, `png`, ...
+        pages: Number of its pages.
+        warnings: What was repaired or left out while opening it.
+        status: How it ended, or where it stands.
         engine: Name of the engine.
         engine_version: Its version.
         figure_folder: Folder of its pictures, relative to the exported file.
     """
 
-    source: DocumentSource
-    info: DocumentInfo
-    status: ConversionStatus
+    name: str
+    sha256: str
+    format: str
+    pages: int
+    warnings: tuple[str, ...]
+    status: ConversionStatus | JobStatus
     engine: str
     engine_version: str
     figure_folder: str
@@ -59,46 +71,58 @@ def export_document(
     """
     if output_format is OutputFormat.JSON:
         text = _to_json(record, pages(), options)
-    elif output_format is OutputFormat.HTML:
-        text = _to_html(record, "".join(_markdown(record, pages(), options)))
-    elif output_format is OutputFormat.TEXT:
-        text = markdown_to_text("".join(_markdown(record, pages(), options)))
     else:
-        text = "".join(_markdown(record, pages(), options))
+        pieces = document_markdown(pages(), options.furniture, record.figure_folder, page_markers=options.page_markers)
+        text = text_of_markdown(output_format, record, "".join(pieces))
     return text.encode("utf-8", "replace")
 
 
-def _markdown(record: DocumentRecord, pages: Iterable[PageResult], options: ConversionOptions) -> Iterator[str]:
-    return document_markdown(pages, options.furniture, record.figure_folder, page_markers=options.page_markers)
+def text_of_markdown(output_format: OutputFormat, record: DocumentRecord, markdown: str) -> str:
+    """A file that is made of the document's whole Markdown: HTML, plain text, or the Markdown itself."""
+    if output_format is OutputFormat.HTML:
+        return _to_html(record, markdown)
+    return markdown_to_text(markdown) if output_format is OutputFormat.TEXT else markdown
 
 
 def _to_json(record: DocumentRecord, pages: Iterable[PageResult], options: ConversionOptions) -> str:
     """The sidecar; written page by page so that a long document never stands in memory as one tree."""
+    items = [json_page(result, record, options) for result in pages]
+    return json_opening(record) + JSON_SEPARATOR.join(items) + JSON_CLOSING
+
+
+def json_opening(record: DocumentRecord) -> str:
+    """What a sidecar holds before its first page."""
     head: dict[str, Any] = {
         "schema_version": JSON_SCHEMA_VERSION,
         "generator": {"name": "pagemill", "version": __version__},
         "engine": {"name": record.engine, "version": record.engine_version},
         "source": {
-            "name": record.source.name,
-            "sha256": record.info.sha256,
-            "format": record.info.format,
-            "pages": len(record.info.pages),
-            "warnings": list(record.info.warnings),
+            "name": record.name,
+            "sha256": record.sha256,
+            "format": record.format,
+            "pages": record.pages,
+            "warnings": list(record.warnings),
         },
         "status": record.status.value,
     }
-    items: list[str] = []
-    for result in pages:
-        data = page_to_json(result)
-        data["page"] = result.index + 1
-        data["ok"] = result.ok
-        data["markdown"] = page_markdown(result, options.furniture, record.figure_folder)
-        for figure in data["figures"]:
-            figure["path"] = f"{record.figure_folder}/{figure['name']}" if record.figure_folder else figure["name"]
-        items.append(json.dumps(data, ensure_ascii=False))
     opening = json.dumps(head, ensure_ascii=False, indent=2).removesuffix("\n}")
-    body = ",\n    ".join(items)
-    return f'{opening},\n  "pages": [\n    {body}\n  ]\n}}\n'
+    return f'{opening},\n  "pages": [\n    '
+
+
+def json_page(result: PageResult, record: DocumentRecord, options: ConversionOptions) -> str:
+    """One page of a sidecar."""
+    return json.dumps(page_entry(result, options, record.figure_folder), ensure_ascii=False)
+
+
+def page_entry(result: PageResult, options: ConversionOptions, figure_folder: str) -> dict[str, Any]:
+    """What a sidecar tells about a page, as JSON values."""
+    data = page_to_json(result)
+    data["page"] = result.index + 1
+    data["ok"] = result.ok
+    data["markdown"] = page_markdown(result, options.furniture, figure_folder)
+    for figure in data["figures"]:
+        figure["path"] = f"{figure_folder}/{figure['name']}" if figure_folder else figure["name"]
+    return data
 
 
 _MARKER = re.compile(r"<!-- (page \d+(: (?:failed|incomplete) .*)?)(?:: blank)? -->$")
@@ -158,7 +182,7 @@ def _to_html(record: DocumentRecord, markdown: str) -> str:
         url_schemes={"http", "https", "mailto"},
         strip_comments=True,
     )
-    return _PAGE.format(title=html.escape(record.source.name), body=body.strip())
+    return _PAGE.format(title=html.escape(record.name), body=body.strip())
 
 
 def markdown_to_text(markdown: str) -> str:

@@ -35,10 +35,11 @@ class HeadingLevels:
         """Goes through the pages of a document."""
         levels = cls()
         for page in pages:
-            levels._add(page)
+            levels.add(page)
         return levels
 
-    def _add(self, page: PageResult) -> None:
+    def add(self, page: PageResult) -> None:
+        """Takes the next page; after the last one `apply` holds for all."""
         known_before = list(self._known)
         for position, block in enumerate(page.blocks):
             size = _relative_size(block, page)

@@ -291,8 +291,11 @@ class Converter:
 
     def _write(self, tree: OutputTree, slot: OutputSlot, opened: _Opened, result: ConversionResult) -> tuple[Path, ...]:
         record = DocumentRecord(
-            source=opened.source,
-            info=opened.info,
+            name=opened.source.name,
+            sha256=opened.info.sha256,
+            format=opened.info.format,
+            pages=len(opened.info.pages),
+            warnings=opened.info.warnings,
             status=result.status,
             engine=self._engine.name,
             engine_version=self._engine.capabilities.version,

@@ -55,6 +55,10 @@ class PageSelection:
             )
         return tuple(pages[number - 1] for number in sorted(wanted))
 
+    def includes(self, number: int) -> bool:
+        """Whether the page with that number, from 1, is chosen."""
+        return not self.ranges or any(first <= number <= (last or number) for first, last in self.ranges)
+
     def __str__(self) -> str:
         """The ranges as they can be parsed again."""
         return ",".join(

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pagemill.domain.errors import StoppingError
@@ -58,6 +59,8 @@ class Frame:
             return
         try:
             await self._app(scope, receive, answer.send)
+        except ClientDisconnect:
+            _log.info("client has gone", method=scope["method"], route=_route(scope))
         except Exception:
             _log.exception("request failed in an unexpected way", method=scope["method"], route=_route(scope))
             if answer.status:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -16,30 +16,10 @@ from pagemill.gateway.lifecycle import Lifecycle
 from pagemill.gateway.metrics import Metrics
 from pagemill.gateway.options import GatewayOptions
 from pagemill.jobs.blobs import BlobStore
+from pagemill.jobs.gate import Gate
 from pagemill.jobs.store import JobStore, KeyStore, RateStore, WebhookStore
 
-
-class Gate(Protocol):
-    """Lets requests to the engine, as many tokens at once as it can take."""
-
-    @property
-    def waiting(self) -> int:
-        """Requests that wait."""
-        ...
-
-    @property
-    def tokens_in_flight(self) -> int:
-        """Tokens that are let in."""
-        ...
-
-    def enter(self, tokens: int) -> contextlib.AbstractAsyncContextManager[None]:
-        """Waits for room; inside the block the tokens are in flight.
-
-        Raises:
-            QueueFullError: Too many wait.
-        """
-        ...
-
+_HEAVY_AT_ONCE = 2
 
 EngineStatus = Callable[[], Sequence[Mapping[str, Any]]]
 """Tells of each server of the engine its `url` and state; nothing for engines without servers."""
@@ -63,6 +43,7 @@ class Services:
         metrics: Counts.
         engine_status: State of the engine's servers.
         lifecycle: Whether requests are taken.
+        heavy: Held by what needs much memory for a moment: documents within JSON, exports that need the whole text.
     """
 
     options: GatewayOptions
@@ -78,6 +59,7 @@ class Services:
     metrics: Metrics
     engine_status: EngineStatus = lambda: ()
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    heavy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEAVY_AT_ONCE))
 
 
 def services_of(request: Request) -> Services:

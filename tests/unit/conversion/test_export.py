@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from pagemill.conversion import ConversionOptions, OutputFormat
 from pagemill.conversion.export import DocumentRecord, export_document, markdown_to_text
-from pagemill.domain import ConversionStatus, DocumentInfo, DocumentSource, FinishReason, Page, PageError, PageResult
+from pagemill.domain import ConversionStatus, FinishReason, PageError, PageResult
 
 RECORD = DocumentRecord(
-    source=DocumentSource(Path("/in/report.pdf"), "report <1>.pdf"),
-    info=DocumentInfo("a" * 64, "pdf", (Page(0, 100, 100), Page(1, 100, 100))),
+    name="report <1>.pdf",
+    sha256="a" * 64,
+    format="pdf",
+    pages=2,
+    warnings=(),
     status=ConversionStatus.SUCCESS,
     engine="fake",
     engine_version="1",
