@@ -42,7 +42,7 @@ CLAIMANT: ContextVar[Claimant] = ContextVar("pagemill_claimant", default=Claiman
 """Who the current task works for; set by the worker and by the routes."""
 
 
-@dataclass
+@dataclass(eq=False)
 class _Waiter:
     tokens: int
     turn: asyncio.Future[None]
@@ -72,9 +72,12 @@ class _Line:
         self.served[key] += waiter.tokens
         self._forget(key)
 
-    def remove(self, key: str, waiter: _Waiter) -> None:
+    def remove(self, key: str, waiter: _Waiter) -> bool:
+        if waiter not in self.waiting.get(key, ()):
+            return False
         self.waiting[key].remove(waiter)
         self._forget(key)
+        return True
 
     def _forget(self, key: str) -> None:
         if not self.waiting[key]:
@@ -159,8 +162,7 @@ class Gate:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self._leave(tokens)
             else:
-                self.waiting -= 1
-                line.remove(claimant.key_id, waiter)
+                self.waiting -= line.remove(claimant.key_id, waiter)
                 self._admit()
             raise
 
@@ -175,6 +177,10 @@ class Gate:
     def _admit(self) -> None:
         while chosen := self._choose():
             line, key, waiter = chosen
+            if waiter.turn.cancelled():
+                # Its task has yet to learn of it.
+                self.waiting -= line.remove(key, waiter)
+                continue
             fits = self.in_flight == 0 or self.tokens_in_flight + waiter.tokens <= self.window_tokens
             # At least one is let through whatever the capacity: it finds out whether the engine is there.
             if not fits or self.in_flight >= max(1, self._capacity()):
