@@ -248,16 +248,17 @@ class KeyStore(Protocol):
 class RateStore(Protocol):
     """Token buckets that all processes share."""
 
-    async def take(self, bucket: str, *, rate: float, burst: float) -> float:
-        """Takes one token.
+    async def take(self, bucket: str, *, rate: float, burst: float, patience: float = 0.0) -> float:
+        """Takes one token, also one that is still to come.
 
         Args:
             bucket: Its name.
             rate: Tokens a second that flow in.
             burst: Tokens that it holds.
+            patience: Seconds for which the caller would wait.
 
         Returns:
-            0 where there was one; else, with nothing taken, the seconds until there is.
+            Seconds until the token is there: 0 where it is. Where they are more than `patience`, nothing was taken.
         """
         ...
 

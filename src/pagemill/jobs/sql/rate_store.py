@@ -21,21 +21,21 @@ class SqlRateStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def take(self, bucket: str, *, rate: float, burst: float) -> float:
+    async def take(self, bucket: str, *, rate: float, burst: float, patience: float = 0.0) -> float:
         """See `RateStore.take`."""
-        return await self._database.write(lambda transaction: _take(transaction, clean(bucket), rate, burst))
+        return await self._database.write(lambda transaction: _take(transaction, clean(bucket), rate, burst, patience))
 
 
-def _take(transaction: Transaction, bucket: str, rate: float, burst: float) -> float:
+def _take(transaction: Transaction, bucket: str, rate: float, burst: float, patience: float) -> float:
     # Made first, so that there is a row to lock.
     transaction.run(
         transaction.insert(rates).values(bucket=bucket, full_at=0.0).on_conflict_do_nothing(index_elements=["bucket"])
     )
     stored = transaction.run(sa.select(rates.c.full_at).where(rates.c.bucket == bucket).with_for_update()).scalar_one()
     full_at = max(stored, transaction.now) + 1.0 / rate
-    wait = full_at - transaction.now - burst / rate
+    wait = float(full_at - transaction.now - burst / rate)
     # Adding and taking away times loses their last digits.
-    if wait > 1e-6:
-        return float(wait)
-    transaction.run(sa.update(rates).where(rates.c.bucket == bucket).values(full_at=full_at))
-    return 0.0
+    wait = wait if wait > 1e-6 else 0.0
+    if wait <= patience:
+        transaction.run(sa.update(rates).where(rates.c.bucket == bucket).values(full_at=full_at))
+    return wait
