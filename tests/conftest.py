@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+# Fixtures of several folders of tests.
+from postgres import postgres  # noqa: F401
+from stores import clock, database, open_store, store, store_url  # noqa: F401
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -16,7 +16,6 @@ from pagemill.domain.errors import ConfigurationError, MissingDependencyError, S
 from pagemill.jobs.blob_stores import FsspecBlobs, LocalBlobs, open_blobs
 from pagemill.jobs.blobs import BlobStore
 
-
 OUTSIDE = [
     *("", "..", "../x", "documents/../../x", "/etc/passwd", "a//b", "a/./b", "documents/.hidden", "a\\..\\b"),
     *("a\0b", "documents/x\n", "documents/" + "x" * 300, "documents/é", "s3://other/x"),
