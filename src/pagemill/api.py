@@ -23,6 +23,7 @@ from pagemill.conversion import ConversionOptions, Converter, EventHandler
 from pagemill.documents import PasswordBook, RenderOptions, RenderPool, resolve_sources
 from pagemill.domain import ConversionResult
 from pagemill.engines import Engine, available_engines, create_engine
+from pagemill.engines.openai.options import without_userinfo
 
 Inputs = str | Path | Sequence[str | Path]
 
@@ -54,7 +55,8 @@ def choose_engine(name: str = AUTO, endpoints: Sequence[str] = ()) -> EngineChoi
     if name != AUTO:
         return EngineChoice(name, f"Engine: {name}, as asked for.")
     if endpoints:
-        return EngineChoice(_OPENAI, f"Engine: openai (the model at {', '.join(endpoints)}).")
+        shown = ", ".join(map(without_userinfo, endpoints))
+        return EngineChoice(_OPENAI, f"Engine: openai (the model at {shown}).")
     return EngineChoice(
         _EMBEDDED,
         "Engine: embedded (OCR on this machine's CPU), because no endpoint is given. LightOnOCR on vLLM reads better, "

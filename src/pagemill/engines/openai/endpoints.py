@@ -22,7 +22,7 @@ class Endpoint:
     """One server.
 
     Attributes:
-        url: Its base URL.
+        url: Its base URL, without user and password.
         window: How much it gets at once.
         in_flight: Requests in flight by size class.
         tokens_in_flight: Image tokens of all requests in flight.

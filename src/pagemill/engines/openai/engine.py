@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import time
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
@@ -18,12 +21,20 @@ from pagemill.domain.errors import (
     EngineUnavailableError,
     PageQuarantinedError,
 )
+from pagemill.engines.openai.discovery import served_models, server_version
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
 from pagemill.engines.openai.language import guess_language
-from pagemill.engines.openai.options import OpenAIOptions, SizeClass, clean_base_url
+from pagemill.engines.openai.options import (
+    LanguageRoute,
+    OpenAIOptions,
+    SizeClass,
+    clean_base_url,
+    without_userinfo,
+)
 from pagemill.engines.openai.output import extract_pictures, repair_math
 from pagemill.engines.openai.presets import ModelPreset, preset_for
 from pagemill.engines.openai.repetition import LoopWatch
+from pagemill.engines.openai.slots import EndpointStatus, Slot
 from pagemill.engines.openai.tokens import image_tokens
 from pagemill.engines.openai.window import AdaptiveWindow, Overload
 from pagemill.engines.openai.wire import StreamParser, chat_request, error_of_response
@@ -31,7 +42,6 @@ from pagemill.engines.protocol import EngineCapabilities, EngineHealth
 from pagemill.telemetry import get_logger
 
 _ENGINE_VERSION = "1"
-_PROBE_TIMEOUT_S = 5.0
 _OVERLOAD_PAUSE_S = 1.0
 _LONGEST_OVERLOAD_PAUSE_S = 30.0
 _DEATHS_TO_QUARANTINE = 2
@@ -56,10 +66,11 @@ class OpenAIEngine:
 
     def __init__(self, options: OpenAIOptions) -> None:
         self._options = options
+        w = options.window
+        # Users and passwords go into the sessions; everything else, and every message, has the URL without them.
+        self._users = {without_userinfo(url): urlsplit(url) for url in options.endpoints}
         self._endpoints = [
-            Endpoint(url, AdaptiveWindow(w.initial, w.least, w.most, fixed=w.fixed))
-            for w in (options.window,)
-            for url in options.endpoints
+            Endpoint(url, AdaptiveWindow(w.initial, w.least, w.most, fixed=w.fixed)) for url in self._users
         ]
         self._dispatcher = Dispatcher(self._endpoints, options.classes)
         self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
@@ -86,7 +97,8 @@ class OpenAIEngine:
         """The model that is served, and how many pages it may get."""
         return EngineCapabilities(
             version=f"{self._model or 'unknown model'} on {self._server or 'unknown server'}",
-            fingerprint=f"openai-{_ENGINE_VERSION};{self._model};{self._server}",
+            # Not the server's version: a replica that joins, or an upgrade, must not redo a hundred thousand pages.
+            fingerprint=f"openai-{_ENGINE_VERSION};{self._model}",
             max_in_flight=self._options.window.most * len(self._endpoints),
             media_types=_MEDIA_TYPES,
             wants_text_layer=bool(self._options.routes) and not self._options.languages,
@@ -107,9 +119,14 @@ class OpenAIEngine:
         if self._options.api_key is not None:
             headers["Authorization"] = f"Bearer {self._options.api_key.get_secret_value()}"
         for endpoint in self._endpoints:
+            user = self._users[endpoint.url]
+            own = dict(headers)
+            if user.username and not own:
+                pair = f"{unquote(user.username)}:{unquote(user.password or '')}"
+                own["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
             for size_class in self._options.classes:
                 self._sessions[endpoint.url, size_class.name] = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(limit=0), headers=headers
+                    connector=aiohttp.TCPConnector(limit=0), headers=own
                 )
         try:
             await self._look_around()
@@ -122,13 +139,13 @@ class OpenAIEngine:
         problems: list[str] = []
         for endpoint in self._endpoints:
             try:
-                models = await self._served_models(endpoint)
+                models = await served_models(self._asking(endpoint), endpoint.url, self._options.connect_timeout_s)
             except (EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
                 problems.append(f"{endpoint.url}: {error or type(error).__name__}")
                 self._set_aside(endpoint)
                 continue
             self._choose_model(models, endpoint)
-            self._server = self._server or await self._server_version(endpoint)
+            self._server = self._server or await server_version(self._asking(endpoint), endpoint.url)
         if len(problems) == len(self._endpoints):
             raise EngineUnavailableError(
                 f"No server answers ({'; '.join(problems)}).",
@@ -152,33 +169,42 @@ class OpenAIEngine:
             )
         self._preset = preset_for(self._model)
 
-    async def _served_models(self, endpoint: Endpoint) -> list[str]:
-        session = self._session(endpoint, self._options.classes[0])
-        timeout = aiohttp.ClientTimeout(total=self._options.connect_timeout_s)
-        async with session.get(f"{endpoint.url}/models", timeout=timeout) as response:
-            body = await response.read()
-            if response.status != 200:
-                raise error_of_response(response.status, body, response.headers.get("Retry-After"))
-            data = await response.json(content_type=None)
-        return [str(item.get("id", "")) for item in data.get("data", []) if isinstance(item, dict)]
-
-    async def _server_version(self, endpoint: Endpoint) -> str:
-        """`vllm 0.30.0` where the server says so, else what kind of server it names itself."""
-        session = self._session(endpoint, self._options.classes[0])
-        root = endpoint.url.removesuffix("/v1")
-        with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, AttributeError):
-            timeout = aiohttp.ClientTimeout(total=_PROBE_TIMEOUT_S)
-            async with session.get(f"{root}/version", timeout=timeout) as response:
-                if response.status == 200 and (version := (await response.json(content_type=None)).get("version")):
-                    return f"vllm {version}"
-                return (response.headers.get("Server") or "").split("/")[0].lower()
-        return ""
-
     def _session(self, endpoint: Endpoint, size_class: SizeClass) -> aiohttp.ClientSession:
         return self._sessions[endpoint.url, size_class.name]
 
-    def _class_of(self, page: PageImage, tokens: int) -> SizeClass:
-        long_side = max(page.width, page.height)
+    def _asking(self, endpoint: Endpoint) -> aiohttp.ClientSession:
+        return self._session(endpoint, self._options.classes[0])
+
+    @contextlib.asynccontextmanager
+    async def reserve(self, tokens: int, long_side: int = 0) -> AsyncIterator[Slot]:
+        """Waits for a turn at a server, for a request that is passed through as it is, and holds it for the block.
+
+        Args:
+            tokens: Tokens of its images.
+            long_side: Pixels on the long side of the largest; 0 for none.
+
+        Raises:
+            EngineUnavailableError: No server has answered for a while.
+        """
+        size_class = self._class_of(long_side, tokens)
+        lease = await self._dispatcher.acquire(
+            size_class.name, tokens, frozenset(self._users), self._options.outage_timeout_s
+        )
+        try:
+            yield Slot(lease, self._session(lease.endpoint, size_class), self._dispatcher, self._note)
+        finally:
+            self._dispatcher.release(lease)
+
+    def endpoints_status(self) -> tuple[EndpointStatus, ...]:
+        """The servers as they are now."""
+        return tuple(EndpointStatus.of(endpoint) for endpoint in self._endpoints)
+
+    @property
+    def capacity(self) -> int:
+        """Requests that the servers in use work on at once, as far as is known by now."""
+        return sum(endpoint.window.limit for endpoint in self._endpoints if not endpoint.set_aside)
+
+    def _class_of(self, long_side: int, tokens: int) -> SizeClass:
         for size_class in self._options.classes:
             fits_side = size_class.max_long_side is None or long_side <= size_class.max_long_side
             fits_tokens = size_class.max_image_tokens is None or tokens <= size_class.max_image_tokens
@@ -196,7 +222,7 @@ class OpenAIEngine:
         tokens = image_tokens(page.width, page.height)
         # The answer must fit behind the prompt; asking for more than the context is a refused request.
         params = replace(params, max_tokens=max(1, min(params.max_tokens, self._preset.context - tokens - 64)))
-        size_class = self._class_of(page, tokens)
+        size_class = self._class_of(max(page.width, page.height), tokens)
         languages = self._languages_of(page)
         allowed = self._allowed(languages)
         answer = await self._ask(page, params, size_class, tokens, allowed)
@@ -280,11 +306,11 @@ class OpenAIEngine:
     def _allowed(self, languages: set[str]) -> frozenset[str]:
         """Servers that may read a page: those of its languages' routes, else those without a route."""
         routes = self._options.routes
-        routed = {clean_base_url(route.endpoint) for route in routes if languages & set(route.languages)}
+        routed = {_url_of(route) for route in routes if languages & set(route.languages)}
         if routed:
             return frozenset(routed)
-        free = frozenset(self._options.endpoints) - {clean_base_url(route.endpoint) for route in routes}
-        return free or frozenset(self._options.endpoints)
+        free = frozenset(self._users) - {_url_of(route) for route in routes}
+        return free or frozenset(self._users)
 
     async def _send(self, lease: Lease, page: PageImage, params: SamplingParams, size_class: SizeClass) -> _Answer:
         body = chat_request(self._model, page, params, repetition_detection=self._detects_repetition)
@@ -357,7 +383,10 @@ class OpenAIEngine:
     def _watch_for_return(self, endpoint: Endpoint) -> None:
         async def probe(asked: Endpoint) -> bool:
             with contextlib.suppress(EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError):
-                return bool(await self._served_models(asked))
+                models = await served_models(self._asking(asked), asked.url, self._options.connect_timeout_s)
+                if not models or self._model in models:
+                    return bool(models)
+                _log.warning("endpoint serves another model", endpoint=asked.url, models=models, wanted=self._model)
             return False
 
         async def watch() -> None:
@@ -380,3 +409,7 @@ class OpenAIEngine:
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.close() for session in sessions))
         self._started = False
+
+
+def _url_of(route: LanguageRoute) -> str:
+    return without_userinfo(clean_base_url(route.endpoint))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
@@ -105,6 +105,12 @@ def clean_base_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"'{url}' is no http or https URL")
     return text if parts.path else f"{text}/v1"
+
+
+def without_userinfo(url: str) -> str:
+    """A URL as it may be shown: without user and password."""
+    parts = urlsplit(url)
+    return url if "@" not in parts.netloc else urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def parse_options(options: Mapping[str, Any]) -> OpenAIOptions:

@@ -11,6 +11,7 @@ from pagemill.domain import FinishReason, PageImage, SamplingParams, Usage
 from pagemill.domain.errors import (
     EngineError,
     EngineOverloadedError,
+    EngineTimeoutError,
     EngineUnavailableError,
     RequestRejectedError,
 )
@@ -114,7 +115,9 @@ def error_of_response(status: int, body: bytes, retry_after: str | None) -> Engi
         retry_after: Value of the header Retry-After, in seconds or as a date (which is not read).
     """
     detail = _message(body)
-    if status in (429, 503):
+    if status == 408:
+        return EngineTimeoutError(f"The server waited too long for the page ({detail}).", "It is asked again.")
+    if status in (425, 429, 503):
         seconds = float(retry_after) if retry_after and retry_after.strip().isdigit() else None
         return EngineOverloadedError(f"The server is full ({status}: {detail}).", "It is asked again.", seconds)
     if status in (401, 403):

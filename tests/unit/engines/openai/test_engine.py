@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from fake_openai import Answer, FakeServer, Request
+from pagemill.api import choose_engine
 from pagemill.domain import (
     BoundingBox,
     FinishReason,
@@ -29,6 +30,7 @@ from pagemill.domain.errors import (
     RequestRejectedError,
 )
 from pagemill.engines.openai import create_engine
+from pagemill.engines.openai import engine as engine_module
 from pagemill.engines.openai.engine import OpenAIEngine
 
 PARAMS = SamplingParams()
@@ -279,6 +281,105 @@ async def test_the_answer_is_bounded_by_the_context() -> None:
     async with FakeServer() as server, engine_on(server) as engine:
         await engine.recognize(page(0, 1540, 1540), SamplingParams(max_tokens=16_384))
     assert server.requests[0].body["max_tokens"] == 16_384 - 3025 - 64
+
+
+async def test_a_request_of_others_shares_the_window_and_the_balancing() -> None:
+    async with (
+        FakeServer() as one,
+        FakeServer() as two,
+        engine_on(one, two, window={"initial": 1, "fixed": True}, api_key="hunter2") as engine,
+    ):
+        async with engine.reserve(100) as first, engine.reserve(100, 2000) as second:
+            assert {first.url, second.url} == {one.url, two.url}
+            assert [(s.in_use, s.in_flight, s.window) for s in engine.endpoints_status()] == [(True, 1, 1)] * 2
+            third = asyncio.create_task(engine.recognize(page(), PARAMS))
+            await settled(lambda: engine.dispatcher.waiting == 1)
+            async with first.session.get(f"{first.url}/models") as response:
+                assert response.status == 200
+            first.succeeded(10)
+        assert (await third).ok
+        assert [s.in_flight for s in engine.endpoints_status()] == [0, 0]
+        assert sum(s.completed for s in engine.endpoints_status()) == 2
+
+
+async def test_a_reservation_is_given_back_whatever_happens() -> None:
+    async with FakeServer() as server, engine_on(server, window={"initial": 1, "fixed": True}) as engine:
+        with pytest.raises(ValueError, match="inside"):
+            async with engine.reserve(100):
+                raise ValueError("inside")
+        async with engine.reserve(100):
+            waiting = asyncio.create_task(engine.reserve(100).__aenter__())
+            await settled(lambda: engine.dispatcher.waiting == 1)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            assert engine.dispatcher.waiting == 0
+        assert engine.endpoints_status()[0].in_flight == 0
+
+
+async def test_a_server_that_fails_others_is_set_aside() -> None:
+    async with FakeServer() as server, engine_on(server) as engine:
+        for _ in range(3):
+            async with engine.reserve(100) as slot:
+                slot.failed(EngineUnavailableError("gone"))
+        assert not engine.endpoints_status()[0].in_use
+        assert engine.capacity == 0
+
+
+async def test_user_and_password_of_a_url_are_sent_and_shown_nowhere() -> None:
+    async with FakeServer() as server:
+        url = server.url.replace("://", "://anna:hunter%402@")
+        engine = create_engine({"endpoints": [url]})
+        assert isinstance(engine, OpenAIEngine)
+        await engine.start()
+        await engine.recognize(page(), PARAMS)
+        await engine.aclose()
+        assert server.requests[0].headers["Authorization"] == "Basic YW5uYTpodW50ZXJAMg=="
+        assert engine.endpoints_status()[0].url == server.url
+    with pytest.raises(EngineUnavailableError) as caught:
+        await engine.start()
+    assert "hunter" not in str(caught.value)
+    assert "hunter" not in choose_engine("auto", [url]).reason
+
+
+async def test_a_server_that_comes_back_with_another_model_gets_no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pagemill.engines.openai.endpoints._FIRST_PAUSE_S", 0.01)
+    async with FakeServer() as good, FakeServer(model="another") as other:
+        dead = other.url.rsplit(":", 1)[0] + ":9/v1"
+        engine = create_engine({"endpoints": [good.url, dead], "connect_timeout_s": 0.5})
+        assert isinstance(engine, OpenAIEngine)
+        await engine.start()
+        moved = next(e for e in engine.dispatcher.endpoints if e.url == dead)
+        assert moved.set_aside
+        asked = 0
+        real = engine_module.served_models
+
+        async def served(session: Any, url: str, timeout_s: float) -> list[str]:
+            nonlocal asked
+            asked += 1
+            return await real(session, other.url if url == dead else url, timeout_s)
+
+        monkeypatch.setattr(engine_module, "served_models", served)
+        await settled(lambda: asked >= 2)
+        assert moved.set_aside
+        other.model = good.model
+        await settled(lambda: not moved.set_aside)
+        await engine.aclose()
+
+
+@pytest.mark.parametrize("status", [408, 425])
+async def test_a_server_that_asks_for_patience_is_asked_again(status: int) -> None:
+    answers = iter([Answer(status=status, retry_after="0"), Answer()])
+    async with FakeServer(lambda _request: next(answers)) as server, engine_on(server) as engine:
+        assert (await engine.recognize(page(), PARAMS)).ok
+    assert len(server.requests) == 2
+
+
+async def test_an_upgraded_server_does_not_make_pages_anew() -> None:
+    async with FakeServer(version="0.30.0") as old, engine_on(old) as before:
+        fingerprint = before.capabilities.fingerprint
+    async with FakeServer(version="0.33.0") as new, engine_on(new) as after:
+        assert after.capabilities.fingerprint == fingerprint
+        assert "0.33.0" in after.capabilities.version
 
 
 async def test_start_tells_what_is_wrong() -> None:
