@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import FastAPI
+from pydantic.json_schema import models_json_schema
 
 from pagemill._version import __version__
 from pagemill.gateway.auth import Authenticator
 from pagemill.gateway.errors import install_error_handlers
 from pagemill.gateway.frame import Frame
 from pagemill.gateway.limits import BodyLimits
-from pagemill.gateway.routes import health
+from pagemill.gateway.routes import documents, events, health, jobs, results
 from pagemill.gateway.runtime import Services
+from pagemill.gateway.schemas import DocumentRequest
 
-_ROUTERS = (health.router,)
+_ROUTERS = (documents.router, jobs.router, events.router, results.router, health.router)
+_READ_BY_ROUTES = (DocumentRequest,)
+"""Bodies that FastAPI does not read for us, and so does not describe."""
 
 _DESCRIPTION = """Documents in, Markdown out. A document becomes a job that survives every crash; ask for its state,
 follow its events, and read its result page by page while it runs. Errors have one form everywhere: `error.code` is
 stable, `error.remedy` says what to do."""
+
+
+class _App(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        """The description of the API, with the bodies that routes read themselves."""
+        if self.openapi_schema is None:
+            described = super().openapi()
+            _, models = models_json_schema(
+                [(model, "validation") for model in _READ_BY_ROUTES], ref_template="#/components/schemas/{model}"
+            )
+            schemas = described["components"]["schemas"]
+            described["components"]["schemas"] = dict(sorted({**models["$defs"], **schemas}.items()))
+        assert self.openapi_schema is not None
+        return self.openapi_schema
 
 
 def build_app(services: Services) -> FastAPI:
@@ -26,9 +46,7 @@ def build_app(services: Services) -> FastAPI:
         services: What it works with; opened and closed by the caller.
     """
     # No pages for people: they would load scripts of other hosts.
-    app = FastAPI(
-        title="pagemill", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None, openapi_tags=[]
-    )
+    app = _App(title="pagemill", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.services = services
     app.state.authenticator = Authenticator(services.keys, services.options)
     install_error_handlers(app)

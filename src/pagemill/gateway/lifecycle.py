@@ -7,6 +7,22 @@ import contextlib
 from collections.abc import Iterator
 
 
+class Streams:
+    """Answers without an end of their own that are open."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """One is open inside the block."""
+        self.count += 1
+        try:
+            yield
+        finally:
+            self.count -= 1
+
+
 class Lifecycle:
     """From the start of a process to its graceful end."""
 

@@ -88,14 +88,6 @@ class Metrics:
         """Takes the time of one stage of one page: `render`, `wait`, `recognise`, `store`."""
         self._stages.labels(stage).observe(seconds)
 
-    def stream_opened(self) -> None:
-        """Counts an event stream that was opened."""
-        self._streams.inc()
-
-    def stream_closed(self) -> None:
-        """Counts an event stream that was closed."""
-        self._streams.dec()
-
     def set_queue(self, stats: QueueStats) -> None:
         """Takes the state of the queue, which is that of all processes."""
         for priority in Priority:
@@ -112,6 +104,10 @@ class Metrics:
         self._gate_waiting.set(waiting)
         self._gate_tokens.set(tokens)
         self._gate_window.set(window)
+
+    def set_streams(self, count: int) -> None:
+        """Takes the number of this process's open event streams."""
+        self._streams.set(count)
 
     def set_endpoints(self, endpoints: Sequence[Mapping[str, Any]]) -> None:
         """Takes the state of the engine's servers: of each the `url`, and numbers and truths by name."""

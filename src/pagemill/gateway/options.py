@@ -30,6 +30,7 @@ class LimitOptions(BaseModel):
     )
     body_idle_s: float = Field(30.0, gt=0, description="Seconds without a byte of a body before it is given up.")
     body_total_s: float = Field(600.0, gt=0, description="Seconds in which a whole body must have arrived.")
+    streams: int = Field(200, ge=1, description="Event streams of one process that are open at once.")
     files: int = Field(100, ge=1, description="Documents of one batch.")
     pages: int = Field(5000, ge=1, description="Pages of one document.")
     job_s: float = Field(6 * 3600.0, gt=0, description="Seconds for a job from its acceptance to its end.")

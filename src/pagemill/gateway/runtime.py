@@ -12,7 +12,7 @@ from fastapi import Depends, Request
 
 from pagemill.conversion import ConversionOptions
 from pagemill.engines import Engine
-from pagemill.gateway.lifecycle import Lifecycle
+from pagemill.gateway.lifecycle import Lifecycle, Streams
 from pagemill.gateway.metrics import Metrics
 from pagemill.gateway.options import GatewayOptions
 from pagemill.jobs.blobs import BlobStore
@@ -42,7 +42,9 @@ class Services:
         gate: Stands before the engine.
         metrics: Counts.
         engine_status: State of the engine's servers.
+        wake: Tells the worker of this process that there is work.
         lifecycle: Whether requests are taken.
+        streams: Open event streams.
         heavy: Held by what needs much memory for a moment: documents within JSON, exports that need the whole text.
     """
 
@@ -58,7 +60,9 @@ class Services:
     gate: Gate
     metrics: Metrics
     engine_status: EngineStatus = lambda: ()
+    wake: Callable[[], None] = lambda: None
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    streams: Streams = field(default_factory=Streams)
     heavy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_HEAVY_AT_ONCE))
 
 

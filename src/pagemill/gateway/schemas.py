@@ -46,18 +46,23 @@ class FileDocument(BaseModel):
     )
 
 
-class DocumentRequest(BaseModel):
-    """A document to convert."""
+class Wishes(BaseModel):
+    """What is wanted of documents."""
 
     model_config = _STRICT
 
-    document: UrlDocument | FileDocument = Field(discriminator="type")
     options: DocumentOptions = DocumentOptions()
     priority: Priority = Field(Priority.INTERACTIVE, description="`batch` lets all interactive work go first.")
     webhook: Webhook | None = Field(None, description="URL that is told of the job's end.")
     passwords: tuple[Password, ...] = Field(
         (), max_length=MAX_PASSWORDS, description="Tried in turn on an encrypted PDF; never shown again."
     )
+
+
+class DocumentRequest(Wishes):
+    """A document to convert."""
+
+    document: UrlDocument | FileDocument = Field(discriminator="type")
 
 
 class JobPages(BaseModel):

@@ -104,6 +104,7 @@ def refresh_gauges(services: Services) -> None:
         tokens=services.gate.tokens_in_flight,
         window=services.options.window_tokens,
     )
+    services.metrics.set_streams(services.streams.count)
     services.metrics.set_endpoints(services.engine_status())
 
 
