@@ -34,7 +34,7 @@ def open_database(url: str, options: StoreOptions, *, process_id: str, clock: Cl
         return SqliteDatabase(Path(url), options, process_id, clock)
     try:
         parsed = sa.make_url(url)
-    except exc.ArgumentError as error:
+    except (exc.ArgumentError, ValueError) as error:
         # The URL may hold a password; SQLAlchemy's message shows it.
         message = "The database URL cannot be read."
         raise ConfigurationError(message, "Give postgresql://user:password@host/name, or sqlite:///path.") from error

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic.operations import Operations
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from alembic.script.revision import RevisionError
+from alembic.util import CommandError
 
 from pagemill.domain.errors import ConfigurationError
 
@@ -30,7 +30,7 @@ def migrate(connection: sa.Connection) -> None:
         return
     try:
         scripts.get_revision(found or "base")
-    except RevisionError as error:
+    except CommandError as error:
         message = f"The database is of version {found!r}; this version of pagemill knows none beyond {head!r}."
         raise ConfigurationError(message, "Install the newer pagemill again, or use another database.") from error
 

@@ -135,9 +135,9 @@ class SqliteDatabase(Database):
             except (exc.OperationalError, sqlite3.OperationalError) as error:
                 if not _is_busy(error) or time.monotonic() >= give_up or self._closing.is_set():
                     raise self._unavailable(error) from error
-            except exc.DatabaseError as error:
+            except (exc.DatabaseError, sqlite3.DatabaseError) as error:
                 # Its subclasses are mistakes of ours; itself says that the file is damaged or no database.
-                if type(error) is exc.DatabaseError:
+                if type(error) in {exc.DatabaseError, sqlite3.DatabaseError}:
                     raise self._unavailable(error) from error
                 raise
 
