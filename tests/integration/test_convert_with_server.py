@@ -39,6 +39,26 @@ async def test_blank_pages_are_never_sent(tmp_path: Path) -> None:
     assert len(server.requests) == 1
 
 
+async def test_a_page_whose_text_cannot_be_drawn_is_not_called_blank(tmp_path: Path) -> None:
+    from reportlab.pdfbase import pdfmetrics
+    from reportlab.pdfbase.cidfonts import UnicodeCIDFont
+    from reportlab.pdfgen.canvas import Canvas
+
+    pdfmetrics.registerFont(UnicodeCIDFont("STSong-Light"))
+    canvas = Canvas(str(tmp_path / "a.pdf"))
+    canvas.setFont("STSong-Light", 30)
+    canvas.drawString(100, 500, "这里有文字")
+    canvas.save()
+    async with FakeServer() as server:
+        (result,) = await convert_async(tmp_path / "a.pdf", engine_options={"endpoints": [server.url]})
+    (page,) = result.pages
+    # Whether it is drawn depends on the fonts of this machine.
+    if page.error is not None:
+        assert page.error.code == "corrupt_document"
+        assert "STSong-Light" in page.error.message
+    assert (page.error is None) == (len(server.requests) > 0)
+
+
 async def test_a_page_that_always_loops_is_partial_and_the_rest_is_good(tmp_path: Path, make_pdf: MakePdf) -> None:
     loops: set[bytes] = set()
 

@@ -56,7 +56,7 @@ class ConversionOptions:
         enhance: What is done to the image of a page for engines that write text: equalised where its ink is faint
             (`auto`), always (`clahe`), made black and white (`binarize`), or nothing.
         orient: Whether such engines also read a page the other way up where its ink says that it may be turned.
-        page_timeout_s: Seconds that one recognition may take.
+        page_timeout_s: Seconds that one recognition may take, without the time for which the page waits its turn.
         buffer_bytes: Encoded page images that may wait between rendering and recognition, in bytes.
         open_documents: How many documents are worked on at once.
         render_workers: Render processes; None for one a core.

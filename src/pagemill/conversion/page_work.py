@@ -27,8 +27,9 @@ from pagemill.domain import (
     SamplingParams,
     TextVerdict,
 )
-from pagemill.domain.errors import EngineError, EngineTimeoutError, InputError, PagemillError
+from pagemill.domain.errors import CorruptDocumentError, EngineError, EngineTimeoutError, InputError, PagemillError
 from pagemill.engines import Engine
+from pagemill.engines.page_clock import within
 from pagemill.telemetry import get_logger
 
 _log = get_logger("pagemill.conversion")
@@ -165,6 +166,8 @@ class PageWorker:
             return await self._recognize(image, self._options.sampling)
         # An engine that writes text writes some for an empty page as well: it is not asked.
         ink = await asyncio.to_thread(measure_ink, image)
+        if ink.is_blank and image.warnings:
+            raise CorruptDocumentError(f"Nothing of the page could be drawn: {'; '.join(image.warnings)}.")
         if ink.is_blank:
             return PageResult(image.index, "", flags=(PageFlag.BLANK,), width=image.width, height=image.height)
         image = await asyncio.to_thread(enhanced, image, self._options.enhance, ink)
@@ -193,10 +196,10 @@ class PageWorker:
     async def _recognize(self, image: PageImage, params: SamplingParams) -> PageResult:
         limit = self._options.page_timeout_s
         try:
-            result = await asyncio.wait_for(self._engine.recognize(image, params), limit)
+            result = await within(limit, self._engine.recognize(image, params))
         except (TimeoutError, asyncio.TimeoutError) as error:
             raise EngineTimeoutError(
-                f"The engine '{self._engine.name}' did not finish the page within {limit:g} s.",
+                f"The engine '{self._engine.name}' did not finish the page within {limit:g} s of work.",
                 "Raise --page-timeout if pages are really that slow.",
             ) from error
         for figure in result.figures:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from pagemill.domain import PageImage, PageResult, SamplingParams
 from pagemill.engines import Engine, EngineCapabilities, EngineHealth
 from pagemill.engines.openai.tokens import image_tokens
+from pagemill.engines.page_clock import waiting
 from pagemill.jobs.gate import Gate
 
 _FIRST_GUESS = 1000
@@ -51,7 +54,9 @@ class GatedEngine:
             QueueFullError: Too many wait.
         """
         expected = image_tokens(page.width, page.height) + min(self.answer_tokens, params.max_tokens)
-        async with self._gate.enter(expected):
+        async with contextlib.AsyncExitStack() as stack:
+            with waiting():
+                await stack.enter_async_context(self._gate.enter(expected))
             result = await self._engine.recognize(page, params)
         self.note_answer(result.usage.completion_tokens)
         return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from typing import Any
 
 import aiohttp
 
@@ -12,8 +13,8 @@ from pagemill.engines.openai.wire import error_of_response
 _VERSION_TIMEOUT_S = 5.0
 
 
-async def served_models(session: aiohttp.ClientSession, url: str, timeout_s: float) -> list[str]:
-    """Names of the models that a server offers.
+async def described_models(session: aiohttp.ClientSession, url: str, timeout_s: float) -> list[dict[str, Any]]:
+    """The models that a server offers, with all that it tells of them.
 
     Args:
         session: Connections to it.
@@ -30,7 +31,12 @@ async def served_models(session: aiohttp.ClientSession, url: str, timeout_s: flo
         if response.status != 200:
             raise error_of_response(response.status, body, response.headers.get("Retry-After"))
         data = await response.json(content_type=None)
-    return [str(item.get("id", "")) for item in data.get("data", []) if isinstance(item, dict)]
+    return [item for item in data.get("data", []) if isinstance(item, dict)]
+
+
+async def served_models(session: aiohttp.ClientSession, url: str, timeout_s: float) -> list[str]:
+    """Names of those models; arguments and errors as of `described_models`."""
+    return [str(item.get("id", "")) for item in await described_models(session, url, timeout_s)]
 
 
 async def server_version(session: aiohttp.ClientSession, url: str) -> str:

@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
@@ -21,7 +22,7 @@ from pagemill.domain.errors import (
     EngineUnavailableError,
     PageQuarantinedError,
 )
-from pagemill.engines.openai.discovery import served_models, server_version
+from pagemill.engines.openai.discovery import described_models, served_models, server_version
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
 from pagemill.engines.openai.language import guess_language
 from pagemill.engines.openai.options import (
@@ -38,6 +39,7 @@ from pagemill.engines.openai.slots import EndpointStatus, Slot
 from pagemill.engines.openai.tokens import image_tokens
 from pagemill.engines.openai.window import AdaptiveWindow, Overload
 from pagemill.engines.openai.wire import StreamParser, chat_request, error_of_response
+from pagemill.engines.page_clock import waiting
 from pagemill.engines.protocol import EngineCapabilities, EngineHealth
 from pagemill.telemetry import get_logger
 
@@ -175,6 +177,23 @@ class OpenAIEngine:
     def _asking(self, endpoint: Endpoint) -> aiohttp.ClientSession:
         return self._session(endpoint, self._options.classes[0])
 
+    @property
+    def model(self) -> str:
+        """Name of the model that is served; empty before `start`."""
+        return self._model
+
+    async def models(self) -> list[dict[str, Any]]:
+        """The models that the servers offer, as the first that is in use tells of them.
+
+        Raises:
+            EngineError: It does not answer.
+        """
+        endpoint = next((one for one in self._endpoints if not one.set_aside), self._endpoints[0])
+        try:
+            return await described_models(self._asking(endpoint), endpoint.url, self._options.connect_timeout_s)
+        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+            raise EngineUnavailableError(f"{endpoint.url} does not answer ({error}).", "Is it running?") from error
+
     @contextlib.asynccontextmanager
     async def reserve(self, tokens: int, long_side: int = 0) -> AsyncIterator[Slot]:
         """Waits for a turn at a server, for a request that is passed through as it is, and holds it for the block.
@@ -187,13 +206,8 @@ class OpenAIEngine:
             EngineUnavailableError: No server has answered for a while.
         """
         size_class = self._class_of(long_side, tokens)
-        lease = await self._dispatcher.acquire(
-            size_class.name, tokens, frozenset(self._users), self._options.outage_timeout_s
-        )
-        try:
+        async with self._turn(size_class, tokens, frozenset(self._users), suspect=False) as lease:
             yield Slot(lease, self._session(lease.endpoint, size_class), self._dispatcher, self._note)
-        finally:
-            self._dispatcher.release(lease)
 
     def endpoints_status(self) -> tuple[EndpointStatus, ...]:
         """The servers as they are now."""
@@ -251,10 +265,7 @@ class OpenAIEngine:
         pause = _OVERLOAD_PAUSE_S
         deaths = 0
         for attempt in range(1, self._options.transport_attempts + 1):
-            # When a server dies, any page that it was reading may be why: they are tried again one by one, so that
-            # the one that does it is alone when it does it again.
-            async with self._suspects if deaths else contextlib.nullcontext():
-                lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
+            async with self._turn(size_class, tokens, allowed, suspect=deaths > 0) as lease:
                 try:
                     answer = await self._send(lease, page, params, size_class)
                     if answer.finish_reason is not FinishReason.ABORT:
@@ -266,8 +277,6 @@ class OpenAIEngine:
                     error = failure
                     self._note(lease, failure)
                     deaths += isinstance(failure, EngineUnavailableError) and failure.while_reading
-                finally:
-                    self._dispatcher.release(lease)
             _log.info(
                 "request failed", endpoint=lease.endpoint.url, page=page.index + 1, code=error.code, attempt=attempt
             )
@@ -279,10 +288,28 @@ class OpenAIEngine:
                     "Look at its log and at the page; --retry-failed sends it again.",
                 ) from error
             if isinstance(error, EngineOverloadedError):
-                await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
+                with waiting():
+                    await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
                 pause = min(_LONGEST_OVERLOAD_PAUSE_S, pause * 2)
         assert error is not None
         raise error
+
+    @contextlib.asynccontextmanager
+    async def _turn(
+        self, size_class: SizeClass, tokens: int, allowed: frozenset[str], *, suspect: bool
+    ) -> AsyncIterator[Lease]:
+        """A turn at a server.
+
+        When a server dies, any page that it was reading may be why: such suspects are tried again one by one, so that
+        the one that does it is alone when it does it again.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            with waiting():
+                if suspect:
+                    await stack.enter_async_context(self._suspects)
+                lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
+            stack.callback(self._dispatcher.release, lease)
+            yield lease
 
     def _note(self, lease: Lease, failure: EngineError) -> None:
         """Lets window and dispatcher know how a request failed."""

@@ -32,6 +32,7 @@ from pagemill.domain.errors import (
 from pagemill.engines.openai import create_engine
 from pagemill.engines.openai import engine as engine_module
 from pagemill.engines.openai.engine import OpenAIEngine
+from pagemill.engines.page_clock import within
 
 PARAMS = SamplingParams()
 
@@ -380,6 +381,15 @@ async def test_an_upgraded_server_does_not_make_pages_anew() -> None:
     async with FakeServer(version="0.33.0") as new, engine_on(new) as after:
         assert after.capabilities.fingerprint == fingerprint
         assert "0.33.0" in after.capabilities.version
+
+
+async def test_a_page_that_waits_its_turn_is_not_late() -> None:
+    async with (
+        FakeServer(lambda _request: Answer(delay_s=0.2)) as server,
+        engine_on(server, window={"initial": 1, "fixed": True}) as engine,
+    ):
+        results = await asyncio.gather(*(within(0.6, engine.recognize(page(n), PARAMS)) for n in range(8)))
+    assert all(result.ok for result in results)
 
 
 async def test_start_tells_what_is_wrong() -> None:
