@@ -66,12 +66,17 @@ class FakeServer:
         model: Name of the served model.
         capacity: Most requests at once; more are refused with 503, as vLLM's full queue does.
         version: What /version says; None for a server that has no such path.
+        waiting: What /metrics says of its queue; None for a server that has no such path.
+        preemptions: What /metrics says of preemptions.
     """
 
     script: Script = field(default=lambda _request: Answer())
     model: str = "lightonocr"
     capacity: int | None = None
     version: str | None = "0.30.0"
+    waiting: int | None = None
+    preemptions: int = 0
+    looks: int = 0
     requests: list[Request] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -85,6 +90,7 @@ class FakeServer:
         application.router.add_get("/v1/models", self._models)
         application.router.add_get("/version", self._version)
         application.router.add_get("/health", self._health)
+        application.router.add_get("/metrics", self._metrics)
         self._runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port)
@@ -107,6 +113,20 @@ class FakeServer:
 
     async def _health(self, _request: web.Request) -> web.Response:
         return web.Response()
+
+    async def _metrics(self, _request: web.Request) -> web.Response:
+        self.looks += 1
+        if self.waiting is None:
+            return web.Response(status=404)
+        labels = 'engine="0",model_name="lightonocr"'
+        lines = (
+            "# TYPE vllm:num_requests_waiting gauge",
+            f"vllm:num_requests_waiting{{{labels}}} {self.waiting:.1f}",
+            f'vllm:num_requests_waiting_by_reason{{{labels},reason="capacity"}} {self.waiting:.1f}',
+            "# TYPE vllm:num_preemptions_total counter",
+            f"vllm:num_preemptions_total{{{labels}}} {self.preemptions:.1f}",
+        )
+        return web.Response(text="\n".join(lines) + "\n")
 
     async def _complete(self, http: web.Request) -> web.StreamResponse:
         if self.capacity is not None and self.in_flight >= self.capacity:

@@ -7,13 +7,13 @@ import base64
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
 
-from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, TextVerdict, Usage
+from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, TextVerdict
 from pagemill.domain.errors import (
     ConfigurationError,
     EngineError,
@@ -24,6 +24,7 @@ from pagemill.domain.errors import (
 )
 from pagemill.engines.openai.discovery import described_models, served_models, server_version
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
+from pagemill.engines.openai.exchange import Answer, exchange
 from pagemill.engines.openai.language import guess_language
 from pagemill.engines.openai.options import (
     LanguageRoute,
@@ -34,11 +35,11 @@ from pagemill.engines.openai.options import (
 )
 from pagemill.engines.openai.output import extract_pictures, repair_math
 from pagemill.engines.openai.presets import ModelPreset, preset_for
-from pagemill.engines.openai.repetition import LoopWatch
+from pagemill.engines.openai.server_load import LoadWatch
 from pagemill.engines.openai.slots import EndpointStatus, Slot
 from pagemill.engines.openai.tokens import image_tokens
 from pagemill.engines.openai.window import AdaptiveWindow, Overload
-from pagemill.engines.openai.wire import StreamParser, chat_request, error_of_response
+from pagemill.engines.openai.wire import chat_request
 from pagemill.engines.page_clock import waiting
 from pagemill.engines.protocol import EngineCapabilities, EngineHealth
 from pagemill.telemetry import get_logger
@@ -50,13 +51,6 @@ _DEATHS_TO_QUARANTINE = 2
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 _log = get_logger("pagemill.engines.openai")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    text: str
-    finish_reason: FinishReason
-    usage: Usage
 
 
 class OpenAIEngine:
@@ -77,6 +71,7 @@ class OpenAIEngine:
         self._dispatcher = Dispatcher(self._endpoints, options.classes)
         self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
         self._probes: set[asyncio.Task[None]] = set()
+        self._loads: dict[str, LoadWatch] = {}
         self._model = options.model or ""
         self._preset: ModelPreset = preset_for(self._model)
         self._server = ""
@@ -130,6 +125,7 @@ class OpenAIEngine:
                 self._sessions[endpoint.url, size_class.name] = aiohttp.ClientSession(
                     connector=aiohttp.TCPConnector(limit=0), headers=own
                 )
+            self._loads[endpoint.url] = LoadWatch(endpoint, self._asking(endpoint))
         try:
             await self._look_around()
         except BaseException:
@@ -260,14 +256,16 @@ class OpenAIEngine:
 
     async def _ask(
         self, page: PageImage, params: SamplingParams, size_class: SizeClass, tokens: int, allowed: frozenset[str]
-    ) -> _Answer:
+    ) -> Answer:
         error: EngineError | None = None
         pause = _OVERLOAD_PAUSE_S
         deaths = 0
         for attempt in range(1, self._options.transport_attempts + 1):
             async with self._turn(size_class, tokens, allowed, suspect=deaths > 0) as lease:
                 try:
-                    answer = await self._send(lease, page, params, size_class)
+                    body = chat_request(self._model, page, params, repetition_detection=self._detects_repetition)
+                    session = self._session(lease.endpoint, size_class)
+                    answer = await exchange(session, lease.endpoint.url, body, self._options)
                     if answer.finish_reason is not FinishReason.ABORT:
                         self._dispatcher.succeeded(lease, answer.usage.completion_tokens)
                         return answer
@@ -309,6 +307,7 @@ class OpenAIEngine:
                     await stack.enter_async_context(self._suspects)
                 lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
             stack.callback(self._dispatcher.release, lease)
+            self._loads[lease.endpoint.url].look()
             yield lease
 
     def _note(self, lease: Lease, failure: EngineError) -> None:
@@ -338,65 +337,6 @@ class OpenAIEngine:
             return frozenset(routed)
         free = frozenset(self._users) - {_url_of(route) for route in routes}
         return free or frozenset(self._users)
-
-    async def _send(self, lease: Lease, page: PageImage, params: SamplingParams, size_class: SizeClass) -> _Answer:
-        body = chat_request(self._model, page, params, repetition_detection=self._detects_repetition)
-        session = self._session(lease.endpoint, size_class)
-        timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self._options.connect_timeout_s, sock_read=self._options.first_token_timeout_s
-        )
-        try:
-            async with session.post(f"{lease.endpoint.url}/chat/completions", json=body, timeout=timeout) as response:
-                if response.status != 200:
-                    failure = error_of_response(
-                        response.status, await response.read(), response.headers.get("Retry-After")
-                    )
-                    # vLLM answers 500 to all requests in flight when its engine dies.
-                    if response.status == 500:
-                        failure = EngineUnavailableError(str(failure), while_reading=True)
-                    raise failure
-                return await self._read(response)
-        except asyncio.TimeoutError as error:
-            raise EngineTimeoutError(
-                f"{lease.endpoint.url} did not answer in time.",
-                "See the options first_token_timeout_s and stall_timeout_s.",
-            ) from error
-        except aiohttp.ClientConnectorError as error:
-            raise EngineUnavailableError(
-                f"{lease.endpoint.url} cannot be reached ({error}).", "Is it running?"
-            ) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise EngineUnavailableError(
-                f"The connection to {lease.endpoint.url} broke ({error or type(error).__name__}).",
-                "Is it running?",
-                while_reading=True,
-            ) from error
-
-    async def _read(self, response: aiohttp.ClientResponse) -> _Answer:
-        """Reads the stream to its end, or to the start of a loop; leaving early frees the server within moments."""
-        parser, watch = StreamParser(), LoopWatch()
-        usage, reason = Usage(), None
-        chunks = response.content.iter_any().__aiter__()
-        wait_s = self._options.first_token_timeout_s
-        while True:
-            try:
-                data = await asyncio.wait_for(chunks.__anext__(), wait_s)
-            except StopAsyncIteration:
-                break
-            wait_s = self._options.stall_timeout_s
-            for delta in parser.feed(data):
-                usage = delta.usage or usage
-                reason = delta.finish_reason or reason
-                loop = watch.feed(delta.text) if delta.text else None
-                if loop is not None:
-                    response.close()
-                    kept = watch.text[: loop.start + len(loop.unit)]
-                    return _Answer(kept, FinishReason.REPETITION, usage)
-        if reason is None:
-            raise EngineUnavailableError(
-                "The server ended its answer in the middle.", "Look at its log.", while_reading=True
-            )
-        return _Answer(watch.text, reason, usage)
 
     def _note_failure(self, lease: Lease) -> None:
         if self._dispatcher.failed(lease):
@@ -433,6 +373,7 @@ class OpenAIEngine:
         for task in self._probes:
             task.cancel()
         await asyncio.gather(*self._probes, return_exceptions=True)
+        await asyncio.gather(*(watch.aclose() for watch in self._loads.values()))
         sessions, self._sessions = list(self._sessions.values()), {}
         await asyncio.gather(*(session.close() for session in sessions))
         self._started = False
