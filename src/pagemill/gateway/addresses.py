@@ -163,6 +163,8 @@ class HostRules:
         self._check_host(host, _PORTS[parsed.scheme] if parsed.explicit_port is None else parsed.explicit_port)
         if literal:
             self.check_addresses([host])
+        elif host == "localhost" or host.endswith(".localhost"):
+            self.check_addresses(["127.0.0.1"])
         if url.isascii():
             # It stays as it is: signed URLs break when they are quoted anew.
             parsed = URL.build(
