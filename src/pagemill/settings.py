@@ -19,6 +19,7 @@ from pydantic_settings import (
 from pagemill.conversion import ConversionOptions
 from pagemill.documents import RenderOptions
 from pagemill.domain.errors import ConfigurationError
+from pagemill.gateway.options import GatewayOptions
 from pagemill.serving.options import ServeOptions
 from pagemill.telemetry import LogFormat, LogLevel
 
@@ -70,6 +71,7 @@ class Settings(BaseSettings):
     conversion: ConversionOptions = ConversionOptions()
     render: RenderOptions = RenderOptions()
     serve: ServeOptions = ServeOptions()
+    gateway: GatewayOptions = GatewayOptions()
     log: LogSettings = LogSettings()
 
 

@@ -13,6 +13,8 @@ from pagemill._version import __version__
 from pagemill.cli.convert import convert_command
 from pagemill.cli.engines import engines_command
 from pagemill.cli.exit_codes import ExitCode, exit_code_of_error
+from pagemill.cli.gateway import gateway_command
+from pagemill.cli.keys import keys_app
 from pagemill.cli.serve import serve_command
 from pagemill.domain.errors import PagemillError
 
@@ -27,6 +29,8 @@ app = typer.Typer(
 app.command("convert")(convert_command)
 app.command("engines")(engines_command)
 app.command("serve")(serve_command)
+app.command("gateway")(gateway_command)
+app.add_typer(keys_app, name="keys")
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -31,6 +30,7 @@ from pagemill.domain.errors import (
     JobNotFoundError,
     LeaseLostError,
     MissingDependencyError,
+    NotSupportedError,
     OutputError,
     PagemillError,
     PermissionDeniedError,
@@ -50,6 +50,7 @@ _STATUS: tuple[tuple[type[PagemillError], int], ...] = (
     (EngineOverloadedError, 503),
     (EngineTimeoutError, 504),
     (RequestRejectedError, 422),
+    (NotSupportedError, 501),
     (EngineError, 502),
     (OutputError, 500),
     (MissingDependencyError, 501),
@@ -120,17 +121,20 @@ def status_of(error: PagemillError) -> int:
     Raises:
         LookupError: The error's branch of the tree is missing in the table.
     """
-    for kind, status in _STATUS:
-        if isinstance(error, kind):
+    return _status_of_kind(type(error))
+
+
+def _status_of_kind(kind: type[PagemillError]) -> int:
+    for base, status in _STATUS:
+        if issubclass(kind, base):
             return status
-    raise LookupError(f"no status for {type(error).__name__}")
+    raise LookupError(f"no status for {kind.__name__}")
 
 
 def error_response(error: PagemillError) -> JSONResponse:
     """The answer that tells an error."""
     status = status_of(error)
     headers: dict[str, str] = {}
-    more: dict[str, Any] = {}
     retry_after = getattr(error, "retry_after", None)
     if retry_after is None and status == 503:
         retry_after = _RETRY_AFTER_S
@@ -138,17 +142,23 @@ def error_response(error: PagemillError) -> JSONResponse:
         headers["Retry-After"] = str(max(1, math.ceil(retry_after)))
     if isinstance(error, QueueFullError):
         headers["X-Queue-Length"] = str(error.queued)
-        more["queued"] = error.queued
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(error_body(error), status_code=status, headers=headers)
+
+
+def error_body(error: PagemillError) -> dict[str, Any]:
+    """The envelope of an error, for answers that are under way already."""
+    more = {"queued": error.queued} if isinstance(error, QueueFullError) else {}
     param = getattr(error, "param", None)
-    return _envelope(status, str(error), error.code, param=param, remedy=error.remedy, headers=headers, **more)
+    return _envelope(status_of(error), str(error), error.code, param=param, remedy=error.remedy, **more)
 
 
 def unexpected_response(request_id: str) -> JSONResponse:
     """The answer to a fault of ours; it tells nothing of the inside."""
     remedy = f"Look for the request id {request_id} in the service's log, and report it."
-    return _envelope(500, f"The service failed in an unexpected way. {remedy}", "internal_error", remedy=remedy)
+    body = _envelope(500, f"The service failed in an unexpected way. {remedy}", "internal_error", remedy=remedy)
+    return JSONResponse(body, status_code=500)
 
 
 def validation_problem(error: ValidationError | RequestValidationError) -> RequestError:
@@ -172,12 +182,10 @@ def _envelope(
     *,
     param: str | None = None,
     remedy: str = "",
-    headers: Mapping[str, str] | None = None,
     **more: Any,  # noqa: ANN401 - fields that single errors add
-) -> JSONResponse:
+) -> dict[str, Any]:
     kind = _TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    detail = {"message": message, "type": kind, "code": code, "param": param, "remedy": remedy, **more}
-    return JSONResponse({"error": detail}, status_code=status, headers=dict(headers or {}))
+    return {"error": {"message": message, "type": kind, "code": code, "param": param, "remedy": remedy, **more}}
 
 
 async def _on_pagemill_error(_request: Request, error: Exception) -> JSONResponse:
@@ -198,7 +206,8 @@ async def _on_http_exception(request: Request, error: Exception) -> JSONResponse
     }.get(error.status_code, f"{error.detail}.")
     remedy = "See /openapi.json for what there is."
     code = _CODES.get(error.status_code, "invalid_request" if error.status_code < 500 else "internal_error")
-    return _envelope(error.status_code, f"{message} {remedy}", code, remedy=remedy, headers=error.headers)
+    body = _envelope(error.status_code, f"{message} {remedy}", code, remedy=remedy)
+    return JSONResponse(body, status_code=error.status_code, headers=error.headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from pagemill._version import __version__
-from pagemill.domain import Priority, QueueStats
+from pagemill.domain import PageResult, Priority, QueueStats
 
-_MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+"""Variable that names the folder which the processes of a service share."""
+
 _REQUEST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _STAGE_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 _Mode = Literal["livesum", "mostrecent"]
@@ -45,8 +48,12 @@ class Metrics:
         self._pages = Counter(
             "pagemill_pages", "Pages that were read, or failed.", ["outcome", "code"], registry=registry
         )
+        self._lost = Counter("pagemill_leases_lost", "Work that others took over.", registry=registry)
         self._stages = Histogram(
             "pagemill_stage_seconds", "Time of pages.", ["stage"], registry=registry, buckets=_STAGE_SECONDS
+        )
+        self._chat_tokens = Counter(
+            "pagemill_chat_tokens", "Tokens of requests of the OpenAI API.", ["kind"], registry=registry
         )
         self._requests = Counter(
             "pagemill_http_requests", "HTTP requests.", ["method", "route", "status"], registry=registry
@@ -75,17 +82,28 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def page_done(self, *, ok: bool, code: str = "") -> None:
-        """Counts a page.
+    def page_finished(self, result: PageResult, seconds: float) -> None:
+        """Counts a page; `seconds` from the start of its rendering to its result in the store."""
+        code = "" if result.error is None else result.error.code
+        self._pages.labels("ok" if result.ok else "failed", code).inc()
+        self.stage_done("page", seconds)
+
+    def lease_lost(self) -> None:
+        """Counts work that was taken away."""
+        self._lost.inc()
+
+    def chat_done(self, *, prompt_tokens: int, completion_tokens: int) -> None:
+        """Counts a request of the OpenAI API that ended well.
 
         Args:
-            ok: Whether it was read.
-            code: Of its error.
+            prompt_tokens: As the server counted them; 0 where it did not.
+            completion_tokens: Of the answer.
         """
-        self._pages.labels("ok" if ok else "failed", code).inc()
+        self._chat_tokens.labels("prompt").inc(prompt_tokens)
+        self._chat_tokens.labels("completion").inc(completion_tokens)
 
     def stage_done(self, stage: str, seconds: float) -> None:
-        """Takes the time of one stage of one page: `render`, `wait`, `recognise`, `store`."""
+        """Takes the time of a stage of a page: `render`, `wait` for the engine, `recognise`, `store`; `page` is all."""
         self._stages.labels(stage).observe(seconds)
 
     def set_queue(self, stats: QueueStats) -> None:
@@ -118,13 +136,18 @@ class Metrics:
 
     def render(self) -> bytes:
         """Everything, in the text form of Prometheus."""
-        if os.environ.get(_MULTIPROCESS):
+        if os.environ.get(MULTIPROCESS):
             all_processes = CollectorRegistry()
             MultiProcessCollector(all_processes)  # type: ignore[no-untyped-call]
             return generate_latest(all_processes)
         return generate_latest(self._registry)
 
 
-def forget_process(pid: int) -> None:
-    """Leaves a process that has ended out of what is live."""
-    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+def forget_process(pid: int, folder: Path) -> None:
+    """Leaves a process that has ended out of what is live.
+
+    Args:
+        pid: Its id.
+        folder: What PROMETHEUS_MULTIPROC_DIR was for it.
+    """
+    mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]

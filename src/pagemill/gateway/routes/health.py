@@ -85,7 +85,7 @@ async def metrics(services: ServicesDependency) -> Response:
         services.metrics.set_queue(await services.jobs.stats())
     except PagemillError as error:
         _log.warning("queue not counted", error=str(error))
-    refresh_gauges(services)
+    services.refresh_gauges()
     return Response(services.metrics.render(), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -95,17 +95,6 @@ async def version(services: ServicesDependency) -> Version:
     return Version(
         version=__version__, engine=services.engine.name, engine_version=services.engine.capabilities.version
     )
-
-
-def refresh_gauges(services: Services) -> None:
-    """Brings what is counted by looking at it up to date."""
-    services.metrics.set_gate(
-        waiting=services.gate.waiting,
-        tokens=services.gate.tokens_in_flight,
-        window=services.options.window_tokens,
-    )
-    services.metrics.set_streams(services.streams.count)
-    services.metrics.set_endpoints(services.engine_status())
 
 
 async def _check(name: str, check: Callable[[], Awaitable[str]]) -> str:
