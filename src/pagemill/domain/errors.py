@@ -14,6 +14,7 @@
     │   ├── EngineTimeoutError      (retryable)
     │   ├── RequestRejectedError
     │   ├── PageQuarantinedError
+    │   ├── NotSupportedError
     │   └── DegenerateOutputError   (retryable)
     ├── OutputError
     ├── ConfigurationError
@@ -160,6 +161,12 @@ class PageQuarantinedError(EngineError):
     """The server died twice while it read the page; it is not sent again."""
 
     code = "page_quarantined"
+
+
+class NotSupportedError(EngineError):
+    """The engine of the service has nothing of the kind that was asked for."""
+
+    code = "not_supported"
 
 
 class DegenerateOutputError(EngineError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from pydantic.json_schema import models_json_schema
 
 from pagemill._version import __version__
@@ -12,12 +12,14 @@ from pagemill.gateway.auth import Authenticator
 from pagemill.gateway.errors import install_error_handlers
 from pagemill.gateway.frame import Frame
 from pagemill.gateway.limits import BodyLimits
-from pagemill.gateway.routes import documents, events, health, jobs, results
+from pagemill.gateway.mistral import OcrRequest
+from pagemill.gateway.rates import limit_rate
+from pagemill.gateway.routes import documents, events, health, jobs, ocr, openai, results
 from pagemill.gateway.runtime import Services
 from pagemill.gateway.schemas import DocumentRequest
 
-_ROUTERS = (documents.router, jobs.router, events.router, results.router, health.router)
-_READ_BY_ROUTES = (DocumentRequest,)
+_ROUTERS = (documents.router, jobs.router, events.router, results.router, openai.router, ocr.router)
+_READ_BY_ROUTES = (DocumentRequest, OcrRequest)
 """Bodies that FastAPI does not read for us, and so does not describe."""
 
 _DESCRIPTION = """Documents in, Markdown out. A document becomes a job that survives every crash; ask for its state,
@@ -49,9 +51,11 @@ def build_app(services: Services) -> FastAPI:
     app = _App(title="pagemill", version=__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
     app.state.services = services
     app.state.authenticator = Authenticator(services.keys, services.options)
+    app.state.chat = openai.chat_proxy(services)
     install_error_handlers(app)
     for router in _ROUTERS:
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(limit_rate)])
+    app.include_router(health.router)
     app.add_middleware(BodyLimits, limits=services.options.limits)
     app.add_middleware(Frame, services=services)
     return app

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.exceptions import HTTPException
 
+from pagemill.domain import PageError
 from pagemill.domain.errors import (
     AuthenticationError,
     BodyTooLargeError,
@@ -131,9 +132,14 @@ def _status_of_kind(kind: type[PagemillError]) -> int:
     raise LookupError(f"no status for {kind.__name__}")
 
 
-def error_response(error: PagemillError) -> JSONResponse:
-    """The answer that tells an error."""
-    status = status_of(error)
+def error_response(error: PagemillError, status: int | None = None) -> JSONResponse:
+    """The answer that tells an error.
+
+    Args:
+        error: The error.
+        status: HTTP status; that of the table by default.
+    """
+    status = status_of(error) if status is None else status
     headers: dict[str, str] = {}
     retry_after = getattr(error, "retry_after", None)
     if retry_after is None and status == 503:
@@ -144,14 +150,25 @@ def error_response(error: PagemillError) -> JSONResponse:
         headers["X-Queue-Length"] = str(error.queued)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(error_body(error), status_code=status, headers=headers)
+    return JSONResponse(error_body(error, status), status_code=status, headers=headers)
 
 
-def error_body(error: PagemillError) -> dict[str, Any]:
-    """The envelope of an error, for answers that are under way already."""
+def page_error_response(error: PageError) -> JSONResponse:
+    """The answer that tells why a document could not be read, of what the store knows about it."""
+    kinds = [PagemillError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    status = _status_of_kind(next((kind for kind in kinds if kind.code == error.code), EngineError))
+    headers = {"Retry-After": str(math.ceil(_RETRY_AFTER_S))} if status == 503 else None
+    return JSONResponse(_envelope(status, error.message, error.code), status_code=status, headers=headers)
+
+
+def error_body(error: PagemillError, status: int | None = None) -> dict[str, Any]:
+    """The envelope of an error, for answers that are under way already; arguments as of `error_response`."""
     more = {"queued": error.queued} if isinstance(error, QueueFullError) else {}
+    status = status_of(error) if status is None else status
     param = getattr(error, "param", None)
-    return _envelope(status_of(error), str(error), error.code, param=param, remedy=error.remedy, **more)
+    return _envelope(status, str(error), error.code, param=param, remedy=error.remedy, **more)
 
 
 def unexpected_response(request_id: str) -> JSONResponse:

@@ -91,13 +91,11 @@ OcrDocument = Annotated[
 ]
 
 
-class OcrRequest(BaseModel):
-    """What to read, and how; fields that are not known are ignored."""
+class OcrWishes(BaseModel):
+    """How to read a document; fields that are not known are ignored."""
 
     model_config = _OPEN
 
-    model: str | None = Field(None, description="Any name; the service has one model and says which.")
-    document: OcrDocument
     pages: list[Annotated[int, Field(ge=0)]] | str | None = Field(
         None, description="Pages from 0, as a list or as ranges such as `0-5,7`; all by default."
     )
@@ -136,6 +134,18 @@ class OcrRequest(BaseModel):
         if self.confidence_scores_granularity == "word":
             name = "confidence_scores_granularity"
             raise RequestError("Confidences are not told by word.", "Ask for `block` or `page`.", param=name)
+
+
+class OcrRequest(OcrWishes):
+    """What to read, and how."""
+
+    model: str | None = Field(None, description="Any name; the service has one model and says which.")
+    document: OcrDocument
+
+    @property
+    def wishes(self) -> OcrWishes:
+        """All but the document, which may be large."""
+        return OcrWishes.model_construct(**{name: getattr(self, name) for name in OcrWishes.model_fields})
 
 
 class OcrImage(BaseModel):
@@ -230,14 +240,19 @@ class OcrExtra(BaseModel):
     failed_pages: list[FailedPage] = Field(default_factory=list)
 
 
-class OcrResponse(BaseModel):
-    """The pages."""
+class OcrEnd(BaseModel):
+    """What stands behind the pages."""
 
-    pages: list[OcrPage]
     model: str
     document_annotation: None = None
     usage_info: OcrUsage
     pagemill: OcrExtra
+
+
+class OcrResponse(OcrEnd):
+    """The pages."""
+
+    pages: list[OcrPage]
 
 
 def page_ranges(pages: list[int] | str | None) -> str | None:
@@ -282,7 +297,7 @@ class PageShaper:
         request: What was asked for.
     """
 
-    request: OcrRequest
+    request: OcrWishes
     _images: int = field(default=0, init=False)
     _tables: int = field(default=0, init=False)
 

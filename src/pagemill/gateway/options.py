@@ -107,6 +107,9 @@ class GatewayOptions(BaseModel):
     max_waiting: int = Field(
         1024, ge=1, description="Requests of the OpenAI API that wait in one process before others are answered 429."
     )
+    waiting_bytes: int = Field(
+        512 * 2**20, ge=2**20, description="Bytes of such requests that one process holds in memory."
+    )
     drain_s: float = Field(30.0, ge=0, description="Seconds for a graceful stop.")
     store: StoreOptions = StoreOptions()
     limits: LimitOptions = LimitOptions()

@@ -6,7 +6,7 @@ import asyncio
 import io
 import zipfile
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import PurePath
@@ -62,7 +62,7 @@ _MEDIA_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class JobPages:
     """Pages of a job as they are in the store."""
 
     services: Services
@@ -83,13 +83,18 @@ class _Source:
             if self.selection.includes(page.result.index + 1):
                 yield page
 
-    async def results(self) -> AsyncIterator[PageResult]:
+    async def levelled(self) -> AsyncIterator[DecodedPage]:
         """Those that were asked for, with heading levels that hold over the document."""
         levels = HeadingLevels()
         async for page in self.decoded():
             levels.add(page.result)
         async for page in self.chosen():
-            yield levels.apply(page.result)
+            yield replace(page, result=levels.apply(page.result))
+
+    async def results(self) -> AsyncIterator[PageResult]:
+        """What was read on those pages."""
+        async for page in self.levelled():
+            yield page.result
 
 
 def stream_result(
@@ -105,7 +110,7 @@ def stream_result(
         result_format: Form of the result.
         selection: Pages that are wanted.
     """
-    source = _Source(services, job, selection)
+    source = JobPages(services, job, selection)
     if result_format is ResultFormat.ZIP:
         return _zip(source)
     options = conversion_options(services.conversion, job.options)
@@ -136,7 +141,7 @@ async def _encoded(pieces: AsyncIterator[str]) -> AsyncIterator[bytes]:
         yield piece.encode("utf-8", "replace")
 
 
-async def _markdown(source: _Source, record: DocumentRecord, options: ConversionOptions) -> AsyncIterator[str]:
+async def _markdown(source: JobPages, record: DocumentRecord, options: ConversionOptions) -> AsyncIterator[str]:
     first = True
     async for page in source.results():
         piece = document_piece(
@@ -147,7 +152,7 @@ async def _markdown(source: _Source, record: DocumentRecord, options: Conversion
             first = False
 
 
-async def _json(source: _Source, record: DocumentRecord, options: ConversionOptions) -> AsyncIterator[str]:
+async def _json(source: JobPages, record: DocumentRecord, options: ConversionOptions) -> AsyncIterator[str]:
     yield json_opening(record)
     first = True
     async for page in source.results():
@@ -157,14 +162,14 @@ async def _json(source: _Source, record: DocumentRecord, options: ConversionOpti
 
 
 async def _whole(
-    source: _Source, record: DocumentRecord, options: ConversionOptions, output_format: OutputFormat
+    source: JobPages, record: DocumentRecord, options: ConversionOptions, output_format: OutputFormat
 ) -> AsyncIterator[str]:
     async with source.services.heavy:
         markdown = "".join([piece async for piece in _markdown(source, record, options)])
         yield await asyncio.to_thread(text_of_markdown, output_format, record, markdown)
 
 
-async def _zip(source: _Source) -> AsyncIterator[bytes]:
+async def _zip(source: JobPages) -> AsyncIterator[bytes]:
     """Pictures first, so that whoever reads a part of it finds no links to what is not there."""
     job = source.job
     stem = PurePath(job.name).stem

@@ -12,15 +12,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from fastapi import Request
+from pydantic import BaseModel, ValidationError
 
 from pagemill.documents.sniff import HEAD_BYTES, detect_format
 from pagemill.domain.errors import BodyTooLargeError, RequestError
+from pagemill.gateway.errors import validation_problem
 from pagemill.gateway.fetch import decode_data_url, fetch_document
 from pagemill.gateway.names import document_name
 from pagemill.gateway.options import GatewayOptions
 from pagemill.gateway.schemas import FileDocument, UrlDocument
+
+_Model = TypeVar("_Model", bound=BaseModel)
 
 _PREFIX = "request-"
 _CHUNK = 2**20
@@ -127,6 +132,22 @@ async def spool_body(request: Request, folder: Path) -> Path:
                 buffer.clear()
         await asyncio.to_thread(stream.write, bytes(buffer))
     return path
+
+
+async def parse_body(model: type[_Model], path: Path) -> _Model:
+    """What a request says in JSON.
+
+    Args:
+        model: Its form.
+        path: Its body, see `spool_body`.
+
+    Raises:
+        RequestError: It has another form.
+    """
+    try:
+        return await asyncio.to_thread(lambda: model.model_validate_json(path.read_bytes()))
+    except ValidationError as error:
+        raise validation_problem(error) from None
 
 
 async def take_document(document: UrlDocument | FileDocument, folder: Path, options: GatewayOptions) -> Upload:

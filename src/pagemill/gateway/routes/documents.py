@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import JSONResponse
-from pydantic import ValidationError
 
 from pagemill.domain import Job, Priority
 from pagemill.domain.errors import RequestError
 from pagemill.gateway.auth import CallerDependency
-from pagemill.gateway.errors import error_responses, validation_problem
+from pagemill.gateway.errors import error_responses
 from pagemill.gateway.multipart import read_form
 from pagemill.gateway.runtime import Services, ServicesDependency
 from pagemill.gateway.schemas import BatchOut, DocumentRequest, JobOut, Wishes, describe_batch, describe_job
 from pagemill.gateway.submission import Order, submit, wishes_of_form
-from pagemill.gateway.uploads import Upload, scratch_folder, spool_body, take_document
+from pagemill.gateway.uploads import Upload, parse_body, scratch_folder, spool_body, take_document
 from pagemill.jobs.options import DocumentOptions
 
 router = APIRouter(tags=["documents"])
@@ -145,10 +143,7 @@ def _batch_id(jobs: list[Job]) -> str:
 async def _from_json(request: Request, services: Services, folder: Path) -> tuple[tuple[Upload, ...], Wishes]:
     path = await spool_body(request, folder)
     async with services.heavy:
-        try:
-            body = await asyncio.to_thread(lambda: DocumentRequest.model_validate_json(path.read_bytes()))
-        except ValidationError as error:
-            raise validation_problem(error) from None
+        body = await parse_body(DocumentRequest, path)
         return (await take_document(body.document, folder, services.options),), body
 
 
