@@ -85,7 +85,7 @@ def _run(settings: Settings, socket_fd: int | None, *, announce: bool) -> int:
     try:
         # The rest of the command line must work without the packages of the service.
         from pagemill.gateway.server import listen  # noqa: PLC0415
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"The gateway needs a package that is not installed ({error}).",
             "Install it with: pip install 'pagemill[gateway]'",

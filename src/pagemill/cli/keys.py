@@ -94,7 +94,7 @@ async def _run(options: GatewayOptions, action: Callable[[KeyStore], Awaitable[T
         # The rest of the command line must work without the packages of the service.
         from pagemill.gateway.runtime import database_url  # noqa: PLC0415
         from pagemill.jobs.sql import SqlKeyStore, open_database  # noqa: PLC0415
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"Keys need a package that is not installed ({error}).", "Install it with: pip install 'pagemill[gateway]'"
         ) from error

@@ -47,7 +47,8 @@ async def read_form(request: Request, folder: Path, *, max_files: int) -> Form:
     media_type, parameters = parse_options_header(request.headers.get("content-type", ""))
     boundary = parameters.get(b"boundary", b"")
     if media_type != b"multipart/form-data" or not 0 < len(boundary) <= _MAX_BOUNDARY:
-        raise RequestError("The form has no boundary.", _REMEDY)
+        shown = media_type.decode("ascii", "replace")[:100] or "of no type"
+        raise RequestError(f"The body is {shown}, no form with a file.", f"{_REMEDY} JSON is the other way.")
     reader = _Reader(boundary, folder, max_files)
     try:
         async for chunk in request.stream():
@@ -156,6 +157,12 @@ class _Reader:
             name = parameters.get(b"filename", b"").decode("utf-8", "replace")
             self._part.spool = Spool(self._folder / f"file-{len(self._spools)}", name)
             self._spools.append(self._part.spool)
+        elif b"filename" in parameters:
+            raise RequestError(
+                f"The form has a file in the field {self._part.name[:100]!r}.",
+                "Send it in the field `file`: curl -F file=@report.pdf.",
+                param=self._part.name[:100],
+            )
         elif len(self._fields) >= _MAX_FIELDS:
             raise RequestError(f"The form has more than {_MAX_FIELDS} fields.", _REMEDY)
 

@@ -144,7 +144,8 @@ def _check(services: Services, wishes: Wishes) -> None:
         wishes.options.check()
         conversion_options(services.conversion, wishes.options.stored())
     except ConfigurationError as error:
-        raise RequestError(str(error).removesuffix(error.remedy).strip(), error.remedy, param="options") from None
+        param = "options" if wishes.options.pages is None else "options.pages"
+        raise RequestError(str(error).removesuffix(error.remedy).strip(), error.remedy, param=param) from None
     if wishes.webhook is not None:
         check_webhook_url(wishes.webhook, services.options.webhook)
 

@@ -29,6 +29,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 _PREFIX = "request-"
 _CHUNK = 2**20
+_DOCUMENT = "document"
 _ABANDONED_AFTER_S = 3600.0
 
 
@@ -150,24 +151,34 @@ async def parse_body(model: type[_Model], path: Path) -> _Model:
         raise validation_problem(error) from None
 
 
-async def take_document(document: UrlDocument | FileDocument, folder: Path, options: GatewayOptions) -> Upload:
-    """The document that a JSON request carries or names.
+async def take_inline(document: UrlDocument | FileDocument, folder: Path, options: GatewayOptions) -> Upload | None:
+    """The document that a JSON request carries; None where it names one by an http(s) URL, see `take_remote`.
 
     Raises:
-        RequestError: It is in no proper form, too large, or its URL is not fetched.
+        RequestError: It is in no proper form, or too large.
         InputError: It is no PDF and no image.
     """
     most = options.limits.body_bytes
-    path = folder / "document"
+    path = folder / _DOCUMENT
     if isinstance(document, FileDocument):
-        data = await asyncio.to_thread(_decode, document.data_base64, most)
-        return await _keep(path, document.name, data)
+        return await _keep(path, document.name, await asyncio.to_thread(_decode, document.data_base64, most))
     url = document.document_url
-    if url[:5].lower() == "data:":
-        data, _media_type = await asyncio.to_thread(lambda: decode_data_url(url, max_bytes=most))
-        return await _keep(path, document.name, data)
-    fetched = await fetch_document(url, options.fetch, max_bytes=most, to=path)
-    return await asyncio.to_thread(_look_at, path, document.name or fetched.name)
+    if url[:5].lower() != "data:":
+        return None
+    data, _media_type = await asyncio.to_thread(lambda: decode_data_url(url, max_bytes=most))
+    return await _keep(path, document.name, data)
+
+
+async def take_remote(url: str, name: str | None, folder: Path, options: GatewayOptions) -> Upload:
+    """The document that an http(s) URL leads to.
+
+    Raises:
+        RequestError: It is not fetched, cannot be fetched, or is too large.
+        InputError: It is no PDF and no image.
+    """
+    path = folder / _DOCUMENT
+    fetched = await fetch_document(url, options.fetch, max_bytes=options.limits.body_bytes, to=path)
+    return await asyncio.to_thread(_look_at, path, name or fetched.name)
 
 
 def _decode(text: str, most: int) -> bytes:

@@ -14,9 +14,17 @@ from pagemill.gateway.auth import CallerDependency
 from pagemill.gateway.errors import error_responses
 from pagemill.gateway.multipart import read_form
 from pagemill.gateway.runtime import Services, ServicesDependency
-from pagemill.gateway.schemas import BatchOut, DocumentRequest, JobOut, Wishes, describe_batch, describe_job
+from pagemill.gateway.schemas import (
+    BatchOut,
+    DocumentRequest,
+    JobOut,
+    UrlDocument,
+    Wishes,
+    describe_batch,
+    describe_job,
+)
 from pagemill.gateway.submission import Order, submit, wishes_of_form
-from pagemill.gateway.uploads import Upload, parse_body, scratch_folder, spool_body, take_document
+from pagemill.gateway.uploads import Upload, parse_body, scratch_folder, spool_body, take_inline, take_remote
 from pagemill.jobs.options import DocumentOptions
 
 router = APIRouter(tags=["documents"])
@@ -144,7 +152,11 @@ async def _from_json(request: Request, services: Services, folder: Path) -> tupl
     path = await spool_body(request, folder)
     async with services.heavy:
         body = await parse_body(DocumentRequest, path)
-        return (await take_document(body.document, folder, services.options),), body
+        upload = await take_inline(body.document, folder, services.options)
+    if upload is None:
+        assert isinstance(body.document, UrlDocument)
+        upload = await take_remote(body.document.document_url, body.document.name, folder, services.options)
+    return (upload,), body
 
 
 async def _from_form(

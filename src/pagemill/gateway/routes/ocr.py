@@ -37,7 +37,7 @@ from pagemill.gateway.routes.openai import model_name
 from pagemill.gateway.runtime import Services, ServicesDependency
 from pagemill.gateway.schemas import UrlDocument, Wishes
 from pagemill.gateway.submission import Order, submit
-from pagemill.gateway.uploads import Upload, parse_body, scratch_folder, spool_body, take_document
+from pagemill.gateway.uploads import Upload, parse_body, scratch_folder, spool_body, take_inline, take_remote
 from pagemill.jobs.options import DocumentOptions
 from pagemill.jobs.page_codec import DecodedPage
 
@@ -102,7 +102,8 @@ async def _read(request: Request, services: Services, folder: Path) -> tuple[Ocr
                 param="document.file_id",
             )
         document = UrlDocument(type="document_url", document_url=asked.document.url, name=asked.document.document_name)
-        return asked.wishes, await take_document(document, folder, services.options)
+        upload = await take_inline(document, folder, services.options)
+    return asked.wishes, upload or await take_remote(document.document_url, document.name, folder, services.options)
 
 
 def _options(asked: OcrWishes) -> DocumentOptions:
