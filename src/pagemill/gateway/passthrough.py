@@ -11,7 +11,7 @@ import contextlib
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -23,7 +23,6 @@ from starlette.types import Receive, Scope, Send
 from pagemill.domain.errors import (
     EngineError,
     EngineOverloadedError,
-    EngineTimeoutError,
     EngineUnavailableError,
     PagemillError,
     PageQuarantinedError,
@@ -31,6 +30,7 @@ from pagemill.domain.errors import (
     RequestRejectedError,
 )
 from pagemill.engines.openai.engine import OpenAIEngine
+from pagemill.engines.openai.exchange import transport_errors
 from pagemill.engines.openai.slots import Slot
 from pagemill.engines.openai.wire import StreamParser, error_of_response
 from pagemill.gateway.chat_request import ChatRequest, read_chat_request
@@ -53,6 +53,7 @@ _ABORTED = re.compile(rb'"finish_reason":\s*"abort"')
 _PROMPT_TOKENS = re.compile(rb'"prompt_tokens":\s*(\d+)')
 _ANSWER_TOKENS = re.compile(rb'"completion_tokens":\s*(\d+)')
 _PASSING = frozenset({408, 425, 429})
+_SLOW = "See conversion.page_timeout_s."
 _OURS = frozenset({401, 403, 407})
 """Answers that tell of the way from us to the server, not of the client's request."""
 
@@ -79,8 +80,9 @@ class ChatProxy:
     def __init__(self, services: Services, engine: OpenAIEngine) -> None:
         self._services = services
         self._engine = engine
-        self._timeout_s = services.conversion.page_timeout_s
-        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=self._timeout_s)
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=_CONNECT_S, sock_read=services.conversion.page_timeout_s
+        )
         self._answer_tokens = float(_FIRST_GUESS)
         self._held_bytes = 0
 
@@ -168,7 +170,7 @@ class ChatProxy:
     @contextlib.asynccontextmanager
     async def _posted(self, slot: Slot, chat: ChatRequest) -> AsyncIterator[aiohttp.ClientResponse]:
         headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **outgoing_headers()}
-        with _transport_errors(slot.url, self._timeout_s):
+        with transport_errors(slot.url, _SLOW):
             async with slot.session.post(
                 f"{slot.url}/chat/completions", data=io.BytesIO(chat.body), headers=headers, timeout=self._timeout
             ) as answer:
@@ -190,7 +192,7 @@ class ChatProxy:
         tail, events = first[-_TAIL_BYTES:], first.count(b"\n\n")
         await send({"type": "http.response.body", "body": first, "more_body": True})
         try:
-            with _transport_errors(slot.url, self._timeout_s):
+            with transport_errors(slot.url, _SLOW):
                 async for chunk in chunks:
                     if _ABORTED.search(chunk):
                         raise EngineUnavailableError("The server gave the request up while it was shutting down.")
@@ -237,20 +239,6 @@ class ChatAnswer(Response):
                 await unless_gone(receive, relay(chat))
             except _RefusedError as error:
                 await error_response(error, status=error.status)(scope, receive, send)
-
-
-@contextlib.contextmanager
-def _transport_errors(url: str, timeout_s: float) -> Iterator[None]:
-    try:
-        yield
-    except asyncio.TimeoutError as error:
-        raise EngineTimeoutError(f"{url} sent nothing for {timeout_s:g} s.", "Try again.") from error
-    except aiohttp.ClientConnectorError as error:
-        raise EngineUnavailableError(f"{url} cannot be reached ({error}).", "Try again.") from error
-    except (aiohttp.ClientError, OSError) as error:
-        raise EngineUnavailableError(
-            f"The connection to {url} broke ({error or type(error).__name__}).", "Try again.", while_reading=True
-        ) from error
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> EngineError:

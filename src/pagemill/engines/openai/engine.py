@@ -143,6 +143,8 @@ class OpenAIEngine:
                 self._set_aside(endpoint)
                 continue
             self._choose_model(models, endpoint)
+            # An earlier `start` may have found it silent.
+            endpoint.set_aside = False
             self._server = self._server or await server_version(self._asking(endpoint), endpoint.url)
         if len(problems) == len(self._endpoints):
             raise EngineUnavailableError(
@@ -167,6 +169,10 @@ class OpenAIEngine:
             )
         self._preset = preset_for(self._model)
 
+    def _check_started(self) -> None:
+        if not self._started:
+            raise EngineUnavailableError("No server has answered yet.", "Try again once it has started.")
+
     def _session(self, endpoint: Endpoint, size_class: SizeClass) -> aiohttp.ClientSession:
         return self._sessions[endpoint.url, size_class.name]
 
@@ -184,6 +190,7 @@ class OpenAIEngine:
         Raises:
             EngineError: It does not answer.
         """
+        self._check_started()
         endpoint = next((one for one in self._endpoints if not one.set_aside), self._endpoints[0])
         try:
             return await described_models(self._asking(endpoint), endpoint.url, self._options.connect_timeout_s)
@@ -201,6 +208,7 @@ class OpenAIEngine:
         Raises:
             EngineUnavailableError: No server has answered for a while.
         """
+        self._check_started()
         size_class = self._class_of(long_side, tokens)
         async with self._turn(size_class, tokens, frozenset(self._users), suspect=False) as lease:
             yield Slot(lease, self._session(lease.endpoint, size_class), self._dispatcher, self._note)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,18 +42,28 @@ async def exchange(session: aiohttp.ClientSession, url: str, body: dict[str, Any
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=options.connect_timeout_s, sock_read=options.first_token_timeout_s
     )
+    slow = "See the options first_token_timeout_s and stall_timeout_s."
+    with span("engine.request", engine_url=url), transport_errors(url, slow):
+        async with session.post(
+            f"{url}/chat/completions", json=body, timeout=timeout, headers=outgoing_headers()
+        ) as response:
+            if response.status != 200:
+                raise await _failure(response)
+            return await _read(response, options)
+
+
+@contextlib.contextmanager
+def transport_errors(url: str, slow_remedy: str) -> Iterator[None]:
+    """Errors of the connection to a server, as errors of the engine.
+
+    Args:
+        url: Its base URL.
+        slow_remedy: What to do when it does not answer in time.
+    """
     try:
-        with span("engine.request", engine_url=url):
-            async with session.post(
-                f"{url}/chat/completions", json=body, timeout=timeout, headers=outgoing_headers()
-            ) as response:
-                if response.status != 200:
-                    raise await _failure(response)
-                return await _read(response, options)
+        yield
     except asyncio.TimeoutError as error:
-        raise EngineTimeoutError(
-            f"{url} did not answer in time.", "See the options first_token_timeout_s and stall_timeout_s."
-        ) from error
+        raise EngineTimeoutError(f"{url} did not answer in time.", slow_remedy) from error
     except aiohttp.ClientConnectorError as error:
         raise EngineUnavailableError(f"{url} cannot be reached ({error}).", "Is it running?") from error
     except (aiohttp.ClientError, OSError) as error:
