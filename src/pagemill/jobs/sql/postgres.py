@@ -60,6 +60,8 @@ class PostgresDatabase(Database):
                     # A process that was stopped in the middle of a transaction must not hold its locks for ever.
                     "idle_in_transaction_session_timeout": "15s",
                     "lock_timeout": "20s",
+                    # Queries are small; compiling one takes longer than running it.
+                    "jit": "off",
                 },
             },
         )

@@ -67,7 +67,7 @@ class SqliteDatabase(Database):
             message = f"SQLite {sqlite3.sqlite_version} is too old; 3.35 is needed."
             raise ConfigurationError(message, "Use a newer Python, or PostgreSQL.")
         try:
-            await asyncio.to_thread(self._path.parent.mkdir, parents=True, exist_ok=True)
+            await asyncio.to_thread(self._path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             message = f"The folder of the database {self._path} cannot be made ({error.strerror})."
             raise ConfigurationError(message, "Choose another folder for the data.") from error

@@ -64,11 +64,17 @@ def find_due(transaction: Transaction, options: StoreOptions) -> Due:
         return tuple(transaction.run(query.limit(most)).scalars())
 
     return Due(
-        vanished=column(sa.select(tasks.c.id).where(tasks.c.state == LEASED, tasks.c.lease_until < now)),
+        vanished=column(
+            sa.select(tasks.c.id)
+            .where(tasks.c.state == LEASED, tasks.c.lease_until < now)
+            .order_by(tasks.c.lease_until)
+        ),
         overdue=column(sa.select(jobs.c.id).where(jobs.c.status.in_(_OPEN), jobs.c.deadline < now)),
-        expired=column(sa.select(jobs.c.id).where(jobs.c.expires_at < now)),
-        forgotten=column(sa.select(jobs.c.id).where(jobs.c.gone_at < now - options.tombstone_ttl_s)),
-        blobs=column(sa.select(garbage.c.name).where(garbage.c.due_at <= now), _MOST_BLOBS),
+        expired=column(sa.select(jobs.c.id).where(jobs.c.expires_at < now).order_by(jobs.c.expires_at)),
+        forgotten=column(
+            sa.select(jobs.c.id).where(jobs.c.gone_at < now - options.tombstone_ttl_s).order_by(jobs.c.gone_at)
+        ),
+        blobs=column(sa.select(garbage.c.name).where(garbage.c.due_at <= now).order_by(garbage.c.due_at), _MOST_BLOBS),
         rates=bool(column(sa.select(rates.c.bucket).where(rates.c.full_at < now - _RATE_UNUSED_S), 1)),
     )
 
