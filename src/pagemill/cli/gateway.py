@@ -134,7 +134,8 @@ async def _supervise(settings: Settings, listener: socket.socket) -> int:
         fatal_status=ExitCode.USAGE,
     )
     _on_signals(group.request_stop)
-    return await group.run()
+    status = await group.run()
+    return status if group.in_order else ExitCode.INTERRUPTED
 
 
 def _on_signals(stop: Callable[[], None]) -> None:

@@ -48,7 +48,7 @@ async def read_form(request: Request, folder: Path, *, max_files: int) -> Form:
     boundary = parameters.get(b"boundary", b"")
     if media_type != b"multipart/form-data" or not 0 < len(boundary) <= _MAX_BOUNDARY:
         shown = media_type.decode("ascii", "replace")[:100] or "of no type"
-        raise RequestError(f"The body is {shown}, no form with a file.", f"{_REMEDY} JSON is the other way.")
+        raise RequestError(f"The body is {shown}, no form with a file.", _REMEDY)
     reader = _Reader(boundary, folder, max_files)
     try:
         async for chunk in request.stream():

@@ -16,6 +16,7 @@ from pagemill.telemetry import get_logger
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _STEADY_S = 60.0
 _GRACE_S = 15.0
+_AT_ONCE_S = 5.0
 
 _log = get_logger("pagemill.gateway")
 
@@ -41,35 +42,50 @@ class ProcessGroup:
         self._fatal_status = fatal_status
         self._processes: set[asyncio.subprocess.Process] = set()
         self._stopping = asyncio.Event()
+        self._at_once = asyncio.Event()
         self._status = 0
 
+    @property
+    def in_order(self) -> bool:
+        """Whether the stop was not asked for twice."""
+        return not self._at_once.is_set()
+
     def request_stop(self) -> None:
-        """Ends all processes in order; called once more, at once."""
-        self._signal(signal.SIGTERM if not self._stopping.is_set() else signal.SIGKILL)
+        """Ends all processes in order; called once more, at once: they still hand back what they work on."""
+        if self._stopping.is_set():
+            self._at_once.set()
         self._stopping.set()
+        self._signal(signal.SIGTERM)
 
     async def run(self) -> int:
         """Runs until `request_stop`, or until a process says that it can never start.
 
         Returns:
-            The exit status: 0 after a stop in order.
+            The exit status: 0, the fatal one, or 1 where a process did not stop as it should.
         """
         with tempfile.TemporaryDirectory(prefix="pagemill-metrics-") as folder:
             keepers = [asyncio.create_task(self._keep(command, Path(folder))) for command in self._commands]
             try:
                 await self._stopping.wait()
-                done, late = await asyncio.wait(keepers, timeout=self._stop_s + _GRACE_S)
-                if late:
-                    _log.warning("processes did not stop in time and are killed", processes=len(late))
-                    self._status = 1
-                    self._signal(signal.SIGKILL)
-                await asyncio.gather(*done, *late)
+                await self._wait_for(keepers)
             finally:
                 self._signal(signal.SIGKILL)
                 for keeper in keepers:
                     keeper.cancel()
                 await asyncio.gather(*keepers, return_exceptions=True)
         return self._status
+
+    async def _wait_for(self, keepers: Sequence[asyncio.Task[None]]) -> None:
+        stopped = asyncio.create_task(_all(keepers))
+        at_once = asyncio.create_task(self._at_once.wait())
+        await asyncio.wait({stopped, at_once}, timeout=self._stop_s + _GRACE_S, return_when=asyncio.FIRST_COMPLETED)
+        if self._at_once.is_set():
+            await asyncio.wait({stopped}, timeout=_AT_ONCE_S)
+        at_once.cancel()
+        if not stopped.done():
+            _log.warning("processes did not stop in time and are killed")
+            self._signal(signal.SIGKILL)
+        await stopped
 
     def _signal(self, number: signal.Signals) -> None:
         for process in self._processes:
@@ -82,8 +98,9 @@ class ProcessGroup:
             started = time.monotonic()
             status = await self._run_one(command, folder)
             if self._stopping.is_set():
-                # A process that was killed by a second signal did not end in order.
-                self._status = self._status or abs(status)
+                # One that was told before it listened to signals had nothing in hand.
+                if status not in (0, -signal.SIGTERM):
+                    self._status = self._status or 1
                 return
             if status == self._fatal_status:
                 self._status = status
@@ -117,3 +134,7 @@ class ProcessGroup:
             if process.returncode is not None:
                 self._processes.discard(process)
                 forget_process(process.pid, folder)
+
+
+async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.gather(*tasks)
