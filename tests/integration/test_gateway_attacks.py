@@ -143,8 +143,9 @@ def test_names_of_documents_never_become_paths(service: GatewayProcess, pdf: byt
     service.ended(job_id, key="alice")
     for path in service.folder.rglob("*"):
         assert not {"etc", "windows", "cron.d", "passwd", shown} & set(path.relative_to(service.folder).parts)
-    for result_format in ("markdown", "json", "html", "zip"):
+    for result_format in ("md", "json", "html", "zip"):
         answer = service.call("GET", f"/v1/jobs/{job_id}/result?format={result_format}", key="alice")
+        assert answer.status == 200
         assert b"\r" not in answer.headers.as_bytes().replace(b"\r\n", b"")
 
 

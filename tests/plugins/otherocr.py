@@ -8,13 +8,26 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from fakes import FakeEngine
-from pagemill.domain import PageImage
+from pagemill.domain import PageImage, PageResult, SamplingParams
+
+
+class _QuotingEngine(FakeEngine):
+    """Adds a text to each page."""
+
+    def __init__(self, text: str, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._text = text
+
+    async def recognize(self, page: PageImage, params: SamplingParams) -> PageResult:
+        result = await super().recognize(page, params)
+        return replace(result, markdown=result.markdown + self._text)
 
 
 def create_engine(options: Mapping[str, Any]) -> FakeEngine:
@@ -27,8 +40,11 @@ def create_engine(options: Mapping[str, Any]) -> FakeEngine:
             with open(log, "a") as file:
                 file.write(f"{page.index}\n")
 
-    return FakeEngine(
-        count, delay_s=float(options.get("delay_s", 0.0)), max_in_flight=int(options.get("max_in_flight", 2))
+    return _QuotingEngine(
+        str(options.get("text", "")),
+        count,
+        delay_s=float(options.get("delay_s", 0.0)),
+        max_in_flight=int(options.get("max_in_flight", 2)),
     )
 
 

@@ -15,7 +15,7 @@ import aiohttp
 from yarl import URL
 
 from pagemill._version import __version__
-from pagemill.domain.errors import BodyTooLargeError, FetchError, ForbiddenUrlError, RequestError
+from pagemill.domain.errors import BodyTooLargeError, ConfigurationError, FetchError, ForbiddenUrlError, RequestError
 from pagemill.gateway.addresses import GuardedResolver, HostRules, Lookup, look_up
 from pagemill.gateway.names import document_name
 from pagemill.gateway.options import FetchOptions
@@ -48,6 +48,18 @@ class Fetched:
     media_type: str
     name: str
     data: bytes = b""
+
+
+def check_fetch_options(options: FetchOptions) -> None:
+    """Refuses lists of hosts that cannot be read, before the first document is asked for.
+
+    Raises:
+        ConfigurationError: An entry is no host.
+    """
+    try:
+        HostRules(options.allowed_hosts)
+    except ValueError as error:
+        raise ConfigurationError(f"gateway.fetch.allowed_hosts: {error}.") from error
 
 
 async def fetch_document(

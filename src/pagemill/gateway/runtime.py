@@ -20,6 +20,7 @@ from pagemill.documents import RenderOptions
 from pagemill.domain import Job
 from pagemill.domain.errors import ConfigurationError, EngineError, PagemillError
 from pagemill.engines import Engine
+from pagemill.gateway.fetch import check_fetch_options
 from pagemill.gateway.lifecycle import Lifecycle, Streams
 from pagemill.gateway.measured import MeasuredEngine, MeasuredJobs, MeasuredPool
 from pagemill.gateway.metrics import Metrics
@@ -162,6 +163,7 @@ class Gateway:
             StoreUnavailableError: The database does not answer.
         """
         options = self._options
+        check_fetch_options(options.fetch)
         async with contextlib.AsyncExitStack() as stack:
             scratch = options.data / "scratch"
             await asyncio.to_thread(_make_folder, scratch)
@@ -280,7 +282,9 @@ def database_url(options: GatewayOptions) -> str:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        # The documents in it are nobody else's business.
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)
     except OSError as error:
         raise ConfigurationError(
             f"The data folder {folder.parent} cannot be made ({error.strerror or error}).", "Choose one with --data."

@@ -149,7 +149,7 @@ class WebhookSender:
         try:
             self._rules = _rules(options)
         except ValueError as error:
-            raise ConfigurationError(f"webhook.allowed_hosts: {error}.") from error
+            raise ConfigurationError(f"gateway.webhook.allowed_hosts: {error}.") from error
         self._stopped = asyncio.Event()
         self._log = get_logger("webhooks")
 

@@ -10,8 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pagemill.domain.errors import BodyTooLargeError, FetchError, ForbiddenUrlError, RequestError
-from pagemill.gateway.fetch import Fetched, decode_data_url, fetch_document
+from pagemill.domain.errors import (
+    BodyTooLargeError,
+    ConfigurationError,
+    FetchError,
+    ForbiddenUrlError,
+    RequestError,
+)
+from pagemill.gateway.fetch import Fetched, check_fetch_options, decode_data_url, fetch_document
 from pagemill.gateway.options import FetchOptions
 from raw_server import Server, serving
 
@@ -42,6 +48,12 @@ async def test_nothing_is_fetched_unless_that_is_switched_on() -> None:
         with pytest.raises(ForbiddenUrlError, match="data: URL"):
             await fetch(server, options=FetchOptions(allowed_hosts=("127.0.0.1",), allow_private=True))
         assert server.requests == []
+
+
+def test_a_list_of_hosts_that_cannot_be_read_is_told_at_the_start() -> None:
+    check_fetch_options(options("*.example.com", "example.com:8443"))
+    with pytest.raises(ConfigurationError, match=r"gateway\.fetch\.allowed_hosts: 'https://a/' is no host"):
+        check_fetch_options(options("https://a/"))
 
 
 async def test_a_document_is_fetched_with_its_type_and_name() -> None:
