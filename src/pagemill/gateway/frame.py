@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import secrets
 import time
@@ -12,12 +13,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pagemill.domain.errors import StoppingError
+from pagemill.domain.errors import StoppingError, StoreUnavailableError
 from pagemill.gateway.errors import error_response, unexpected_response
 from pagemill.gateway.runtime import Services
 from pagemill.telemetry import get_logger
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,128}")
+"""What clients send and logs show: nothing that a terminal or a parser of logs could take for something else."""
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _TAKEN_WHILE_STOPPING = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 _KNOWN_METHODS = _TAKEN_WHILE_STOPPING | {"POST", "PUT", "PATCH"}
 
@@ -42,7 +46,7 @@ class Frame:
             await self._app(scope, receive, send)
             return
         given = Headers(scope=scope).get("x-request-id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else f"req_{secrets.token_hex(12)}"
+        request_id = given if _PLAIN.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id)
         started = time.monotonic()
@@ -61,7 +65,12 @@ class Frame:
             await self._app(scope, receive, answer.send)
         except ClientDisconnect:
             _log.info("client has gone", method=scope["method"], route=_route(scope))
-        except Exception:
+        except Exception as error:
+            if not answer.status and isinstance(error, OSError) and error.errno in _DISK_FULL:
+                _log.error("the disk is full", error=str(error))
+                full = StoreUnavailableError("The service's disk is full.", "Try later, or make room on it.")
+                await error_response(full)(scope, receive, answer.send)
+                return
             _log.exception("request failed in an unexpected way", method=scope["method"], route=_route(scope))
             if answer.status:
                 # The client must see that the answer is not whole.
@@ -73,6 +82,7 @@ class Frame:
         method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
         self._services.metrics.request_done(method, route, status, seconds)
         state: dict[str, Any] = scope.get("state", {})
+        job_id = str(scope.get("path_params", {}).get("job_id", ""))
         _log.info(
             "request",
             method=method,
@@ -80,7 +90,7 @@ class Frame:
             status=status,
             seconds=round(seconds, 4),
             key=state.get("key_id"),
-            job=scope.get("path_params", {}).get("job_id"),
+            job=job_id if _PLAIN.fullmatch(job_id) else None,
         )
 
 
