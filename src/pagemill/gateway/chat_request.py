@@ -136,10 +136,10 @@ async def _inline_pictures(request: dict[str, Any], fetch: FetchOptions, max_byt
     wanted = []
     for place, part in _parts(request):
         for holder, name, url in _urls(part):
-            scheme = url[:_LONGEST_HEAD].partition(":")[0].lower()
-            if scheme in ("http", "https"):
+            scheme = "".join(url[:_LONGEST_HEAD].partition(":")[:2]).lower()
+            if scheme in ("http:", "https:"):
                 wanted.append((place, holder, name, url))
-            elif scheme != "data":
+            elif scheme != "data:":
                 raise ForbiddenUrlError(
                     "The URL is neither a data: URL nor http or https.",
                     "Send the picture as data:image/png;base64,...",

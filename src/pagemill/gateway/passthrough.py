@@ -42,7 +42,7 @@ from pagemill.telemetry import get_logger, outgoing_headers
 
 _ATTEMPTS = 5
 _DEATHS = 2
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+_FIRST_PAUSE_S, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 0.1, 30.0
 _CONNECT_S = 10.0
 _FIRST_GUESS = 1000
 _SMOOTHING = 0.05
@@ -148,7 +148,8 @@ class ChatProxy:
                             f"The server died {deaths} times while it worked on the request.", "Do not send it again."
                         ) from error
                     if isinstance(error, EngineOverloadedError):
-                        await asyncio.sleep(min(_LONGEST_PAUSE_S, error.retry_after or pause))
+                        wanted = pause if error.retry_after is None else error.retry_after
+                        await asyncio.sleep(min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, wanted)))
                         pause *= 2
                 else:
                     return
@@ -178,8 +179,7 @@ class ChatProxy:
 
     async def _relay_whole(self, slot: Slot, answer: aiohttp.ClientResponse, send: Send) -> None:
         body = await answer.read()
-        if _ABORTED.search(body):
-            raise EngineUnavailableError("The server gave the request up while it was shutting down.")
+        _check_not_aborted(body)
         tail = body[-_TAIL_BYTES:]
         self._note_usage(slot, tail, _number(_ANSWER_TOKENS, tail))
         await _start(send, answer.headers.get("Content-Type", "application/json"), len(body))
@@ -194,8 +194,7 @@ class ChatProxy:
         try:
             with transport_errors(slot.url, _SLOW):
                 async for chunk in chunks:
-                    if _ABORTED.search(chunk):
-                        raise EngineUnavailableError("The server gave the request up while it was shutting down.")
+                    _check_not_aborted(chunk)
                     tail = (tail + chunk)[-_TAIL_BYTES:]
                     events += chunk.count(b"\n\n")
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
@@ -275,7 +274,13 @@ async def _first(chunks: AsyncIterator[bytes]) -> bytes:
         raise EngineUnavailableError("The server ended its answer at once.", while_reading=True) from None
     if b'"error"' in first:
         StreamParser().feed(first)
+    _check_not_aborted(first)
     return first
+
+
+def _check_not_aborted(data: bytes) -> None:
+    if _ABORTED.search(data):
+        raise EngineUnavailableError("The server gave the request up while it was shutting down.")
 
 
 async def _start(send: Send, media_type: str, length: int | None) -> None:
