@@ -31,6 +31,7 @@ class Answer:
         disconnect_after: Cut the connection after so many tokens.
         retry_after: Header of a refusal.
         kill: Whether the server dies of it: all connections in flight break.
+        raw: The body of the stream as it is, in place of `text`.
     """
 
     text: str = "# Page\n\nHello.\n"
@@ -42,6 +43,7 @@ class Answer:
     disconnect_after: int | None = None
     retry_after: str | None = None
     kill: bool = False
+    raw: str | None = None
 
 
 @dataclass
@@ -68,6 +70,8 @@ class FakeServer:
         version: What /version says; None for a server that has no such path.
         waiting: What /metrics says of its queue; None for a server that has no such path.
         preemptions: What /metrics says of preemptions.
+        health: HTTP status of /health.
+        context: Tokens of prompt and answer together, as /v1/models says.
     """
 
     script: Script = field(default=lambda _request: Answer())
@@ -76,7 +80,10 @@ class FakeServer:
     version: str | None = "0.30.0"
     waiting: int | None = None
     preemptions: int = 0
+    health: int = 200
+    context: int = 16_384
     looks: int = 0
+    asked_for_models: int = 0
     requests: list[Request] = field(default_factory=list)
     in_flight: int = 0
     most_in_flight: int = 0
@@ -106,13 +113,14 @@ class FakeServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     async def _models(self, _request: web.Request) -> web.Response:
-        return web.json_response({"object": "list", "data": [{"id": self.model, "max_model_len": 16384}]})
+        self.asked_for_models += 1
+        return web.json_response({"object": "list", "data": [{"id": self.model, "max_model_len": self.context}]})
 
     async def _version(self, _request: web.Request) -> web.Response:
         return web.Response(status=404) if self.version is None else web.json_response({"version": self.version})
 
     async def _health(self, _request: web.Request) -> web.Response:
-        return web.Response()
+        return web.Response(status=self.health)
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         self.looks += 1
@@ -163,6 +171,9 @@ class FakeServer:
             return web.json_response({"object": "chat.completion", "choices": [choice]})
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(http)
+        if answer.raw is not None:
+            await response.write(answer.raw.encode())
+            return response
         tokens = [answer.text[i : i + 8] for i in range(0, len(answer.text), 8)]
         for number, token in enumerate(tokens):
             if number == answer.disconnect_after:

@@ -152,9 +152,19 @@ class EngineTimeoutError(EngineError):
 
 
 class RequestRejectedError(EngineError):
-    """The engine refused the page as it is."""
+    """The engine refused the page as it is.
+
+    Args:
+        message: What happened.
+        remedy: What to do.
+        any_page: Whether it would refuse every page: a wrong key, model or path.
+    """
 
     code = "request_rejected"
+
+    def __init__(self, message: str, remedy: str = "", *, any_page: bool = False) -> None:
+        super().__init__(message, remedy)
+        self.any_page = any_page
 
 
 class PageQuarantinedError(EngineError):

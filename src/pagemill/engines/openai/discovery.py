@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from typing import Any
 
 import aiohttp
 
+from pagemill.domain.errors import EngineUnavailableError
 from pagemill.engines.openai.wire import error_of_response
 
-_VERSION_TIMEOUT_S = 5.0
+_QUICK_TIMEOUT_S = 5.0
+_RUNS = "Does a model server run there?"
 
 
 async def described_models(session: aiohttp.ClientSession, url: str, timeout_s: float) -> list[dict[str, Any]]:
@@ -22,27 +25,41 @@ async def described_models(session: aiohttp.ClientSession, url: str, timeout_s: 
         timeout_s: Seconds for the answer.
 
     Raises:
-        EngineError: It answers with an error.
-        aiohttp.ClientError, asyncio.TimeoutError, OSError: It cannot be reached.
+        EngineError: It cannot be reached, answers with an error, or with something else.
     """
     timeout = aiohttp.ClientTimeout(total=timeout_s)
-    async with session.get(f"{url}/models", timeout=timeout) as response:
-        body = await response.read()
-        if response.status != 200:
-            raise error_of_response(response.status, body, response.headers.get("Retry-After"))
-        data = await response.json(content_type=None)
-    return [item for item in data.get("data", []) if isinstance(item, dict)]
+    try:
+        async with session.get(f"{url}/models", timeout=timeout) as response:
+            body = await response.read()
+            if response.status != 200:
+                raise error_of_response(response.status, body, response.headers.get("Retry-After"))
+    except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+        raise EngineUnavailableError(f"{url} does not answer ({error or type(error).__name__}).", _RUNS) from error
+    try:
+        return [item for item in json.loads(body)["data"] if isinstance(item, dict)]
+    except (ValueError, TypeError, LookupError) as error:
+        raise EngineUnavailableError(f"What {url}/models gives is no list of models.", _RUNS) from error
 
 
-async def served_models(session: aiohttp.ClientSession, url: str, timeout_s: float) -> list[str]:
-    """Names of those models; arguments and errors as of `described_models`."""
-    return [str(item.get("id", "")) for item in await described_models(session, url, timeout_s)]
+def context_of(description: dict[str, Any]) -> int | None:
+    """Tokens of prompt and answer together that a described model takes, where the server says so."""
+    tokens = description.get("max_model_len")
+    return tokens if isinstance(tokens, int) and tokens > 0 else None
+
+
+async def is_alive(session: aiohttp.ClientSession, url: str) -> bool:
+    """Whether a server that has just failed a request is still there; vLLM's says 503 when its engine has died."""
+    with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError):
+        timeout = aiohttp.ClientTimeout(total=_QUICK_TIMEOUT_S)
+        async with session.get(f"{url.removesuffix('/v1')}/health", timeout=timeout) as response:
+            return response.status < 500
+    return False
 
 
 async def server_version(session: aiohttp.ClientSession, url: str) -> str:
     """`vllm 0.30.0` where the server says so, else what kind of server it names itself; empty for neither."""
     with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError, AttributeError):
-        timeout = aiohttp.ClientTimeout(total=_VERSION_TIMEOUT_S)
+        timeout = aiohttp.ClientTimeout(total=_QUICK_TIMEOUT_S)
         async with session.get(f"{url.removesuffix('/v1')}/version", timeout=timeout) as response:
             if response.status == 200 and (version := (await response.json(content_type=None)).get("version")):
                 return f"vllm {version}"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from pagemill.domain.errors import EngineUnavailableError
 from pagemill.engines.openai.options import SizeClass
-from pagemill.engines.openai.window import AdaptiveWindow, Overload
+from pagemill.engines.openai.window import AdaptiveWindow
 
 _FAILURES_TO_SET_ASIDE = 3
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
+_MOST_DOUBLINGS = 10
 
 
 @dataclass
@@ -27,7 +28,11 @@ class Endpoint:
         in_flight: Requests in flight by size class.
         tokens_in_flight: Image tokens of all requests in flight.
         failures: Failures since its last success.
-        set_aside: Whether it gets nothing until a probe succeeds.
+        out_since: When it was set aside, by the dispatcher's clock; None while it is in use.
+        probes: How often it was asked whether it is back, since its last success.
+        queued: Requests in its own queue when it was last asked; 0 where it does not tell.
+        version: What it says it is; empty where it does not.
+        context: Tokens of prompt and answer together that it takes; None where it does not say.
     """
 
     url: str
@@ -35,14 +40,22 @@ class Endpoint:
     in_flight: dict[str, int] = field(default_factory=dict)
     tokens_in_flight: int = 0
     failures: int = 0
-    set_aside: bool = False
-    pause_s: float = _FIRST_PAUSE_S
+    out_since: float | None = None
+    queued: int = 0
+    version: str = ""
+    context: int | None = None
+    probes: int = 0
     completed: int = 0
 
     @property
     def busy(self) -> int:
         """Requests in flight."""
         return sum(self.in_flight.values())
+
+    @property
+    def set_aside(self) -> bool:
+        """Whether it gets nothing until a probe succeeds."""
+        return self.out_since is not None
 
     @property
     def has_room(self) -> bool:
@@ -87,11 +100,23 @@ class Dispatcher:
         self._shares = {size_class.name: size_class.share for size_class in classes}
         self._waiting: dict[str, deque[_Waiter]] = {size_class.name: deque() for size_class in classes}
         self._clock = clock
+        self._open = False
 
     @property
     def waiting(self) -> int:
         """Requests that wait for their turn."""
         return sum(len(queue) for queue in self._waiting.values())
+
+    def open(self) -> None:
+        """From now on there are turns."""
+        self._open = True
+
+    def close(self) -> None:
+        """There are no more turns; those who wait are told at once."""
+        self._open = False
+        for queue in self._waiting.values():
+            while queue:
+                queue.popleft().turn.set_exception(not_running())
 
     async def acquire(self, size_class: str, tokens: int, allowed: frozenset[str], timeout_s: float) -> Lease:
         """Waits for a turn.
@@ -103,8 +128,10 @@ class Dispatcher:
             timeout_s: Seconds for which no allowed server may be in use before this gives up.
 
         Raises:
-            EngineUnavailableError: All allowed servers were set aside for that long.
+            EngineUnavailableError: All allowed servers have been set aside for that long, or the engine is not running.
         """
+        if not self._open:
+            raise not_running()
         urls = {endpoint.url for endpoint in self.endpoints}
         waiter = _Waiter(tokens, allowed & urls or frozenset(urls), asyncio.get_running_loop().create_future())
         self._waiting[size_class].append(waiter)
@@ -112,28 +139,31 @@ class Dispatcher:
         try:
             return await self._turn(waiter, timeout_s)
         except BaseException:
-            if waiter.turn.done() and not waiter.turn.cancelled():
-                self.release(waiter.turn.result())
-            else:
+            if not waiter.turn.done():
                 self._waiting[size_class].remove(waiter)
+            elif waiter.turn.exception() is None:
+                self.release(waiter.turn.result())
             raise
 
     async def _turn(self, waiter: _Waiter, timeout_s: float) -> Lease:
-        out_since: float | None = None
-        while True:
-            done, _ = await asyncio.wait({waiter.turn}, timeout=min(1.0, max(0.01, timeout_s)))
-            if done:
-                return waiter.turn.result()
-            if any(not e.set_aside for e in self.endpoints if e.url in waiter.allowed):
-                out_since = None
-                continue
-            out_since = self._clock() if out_since is None else out_since
-            if self._clock() - out_since >= timeout_s:
+        while not waiter.turn.done():
+            if self._outage_s(waiter.allowed) >= timeout_s:
                 names = ", ".join(sorted(waiter.allowed))
                 raise EngineUnavailableError(
                     f"No server has answered for {timeout_s:g} s ({names}).",
                     "Start it, or check the URL; then run again with --retry-failed.",
                 )
+            await asyncio.wait({waiter.turn}, timeout=min(1.0, max(0.01, timeout_s)))
+        return waiter.turn.result()
+
+    def _outage_s(self, urls: frozenset[str]) -> float:
+        """Seconds for which none of some servers has been in use.
+
+        It is the servers' time and not that of who waits, so that pages that come up one after another, as suspects do,
+        do not wait out the same outage one after another.
+        """
+        since = [endpoint.out_since for endpoint in self.endpoints if endpoint.url in urls]
+        return min(-1.0 if moment is None else self._clock() - moment for moment in since)
 
     def pump(self) -> None:
         """Gives turns to those who wait, as far as there is room; called whenever something changed."""
@@ -173,32 +203,40 @@ class Dispatcher:
         """Tells that the request of a lease, not yet given back, ended well."""
         endpoint = lease.endpoint
         endpoint.failures = 0
-        endpoint.pause_s = _FIRST_PAUSE_S
+        endpoint.probes = 0
         endpoint.completed += 1
         endpoint.window.on_completed(
             lease.tokens + answer_tokens, self._clock() - lease.started, in_flight=endpoint.busy
         )
 
-    def overloaded(self, lease: Lease, sign: Overload) -> None:
-        """Tells that the server of a lease has too much to do."""
-        lease.endpoint.window.on_overload(sign)
-
     def failed(self, lease: Lease) -> bool:
         """Tells that the server of a lease failed; True where it is now set aside and must be probed."""
-        endpoint = lease.endpoint
-        endpoint.failures += 1
-        if endpoint.failures < _FAILURES_TO_SET_ASIDE or endpoint.set_aside:
+        lease.endpoint.failures += 1
+        return lease.endpoint.failures >= _FAILURES_TO_SET_ASIDE and self.set_aside(lease.endpoint)
+
+    def set_aside(self, endpoint: Endpoint) -> bool:
+        """Leaves a server alone until it is taken back; False where it was left alone already."""
+        if endpoint.set_aside:
             return False
-        endpoint.set_aside = True
+        endpoint.out_since = self._clock()
         return True
 
-    async def probe_until_back(self, endpoint: Endpoint, probe: Callable[[Endpoint], asyncio.Future[bool]]) -> None:
+    def take_back(self, endpoint: Endpoint) -> None:
+        """Uses a server again, carefully: it has yet to read a page, and may not be what it was."""
+        endpoint.out_since = None
+        endpoint.failures = _FAILURES_TO_SET_ASIDE - 1
+        endpoint.window.restart()
+        self.pump()
+
+    async def probe_until_back(self, endpoint: Endpoint, probe: Callable[[], Awaitable[bool]]) -> None:
         """Asks a server that was set aside, at growing intervals, and takes it back when it answers."""
         while endpoint.set_aside:
-            await asyncio.sleep(endpoint.pause_s)
-            endpoint.pause_s = min(_LONGEST_PAUSE_S, endpoint.pause_s * 2)
-            if await probe(endpoint):
-                endpoint.set_aside = False
-                # One more failure sets it aside again: it has yet to read a page.
-                endpoint.failures = _FAILURES_TO_SET_ASIDE - 1
-        self.pump()
+            await asyncio.sleep(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(endpoint.probes, _MOST_DOUBLINGS)))
+            endpoint.probes += 1
+            if await probe():
+                self.take_back(endpoint)
+
+
+def not_running() -> EngineUnavailableError:
+    """The error of who comes before the engine has started, or after it was closed."""
+    return EngineUnavailableError("The engine is not running: no server has answered yet.", "Try again once it has.")

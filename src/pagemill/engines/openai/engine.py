@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
-
-import aiohttp
 
 from pagemill.domain import FinishReason, PageImage, PageResult, SamplingParams, TextVerdict
-from pagemill.domain.errors import (
-    ConfigurationError,
-    EngineError,
-    EngineOverloadedError,
-    EngineTimeoutError,
-    EngineUnavailableError,
-    PageQuarantinedError,
-)
-from pagemill.engines.openai.discovery import described_models, served_models, server_version
-from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease
+from pagemill.domain.errors import EngineError, EngineUnavailableError, RequestRejectedError
+from pagemill.engines.openai.discovery import described_models
+from pagemill.engines.openai.endpoints import Dispatcher, Lease
 from pagemill.engines.openai.exchange import Answer, exchange
+from pagemill.engines.openai.fleet import Fleet
 from pagemill.engines.openai.language import guess_language
 from pagemill.engines.openai.options import (
     LanguageRoute,
@@ -34,20 +25,18 @@ from pagemill.engines.openai.options import (
     without_userinfo,
 )
 from pagemill.engines.openai.output import extract_pictures, repair_math
-from pagemill.engines.openai.presets import ModelPreset, preset_for
-from pagemill.engines.openai.server_load import LoadWatch
+from pagemill.engines.openai.presets import preset_for
 from pagemill.engines.openai.slots import EndpointStatus, Slot
 from pagemill.engines.openai.tokens import image_tokens
-from pagemill.engines.openai.window import AdaptiveWindow, Overload
+from pagemill.engines.openai.tries import Tries
 from pagemill.engines.openai.wire import chat_request
 from pagemill.engines.page_clock import waiting
 from pagemill.engines.protocol import EngineCapabilities, EngineHealth
 from pagemill.telemetry import get_logger
 
 _ENGINE_VERSION = "1"
-_OVERLOAD_PAUSE_S = 1.0
-_LONGEST_OVERLOAD_PAUSE_S = 30.0
-_DEATHS_TO_QUARANTINE = 2
+_TEMPLATE_TOKENS = 64
+"""Room for what the chat template adds to the image."""
 _MEDIA_TYPES = ("image/png", "image/jpeg", "image/webp")
 
 _log = get_logger("pagemill.engines.openai")
@@ -62,22 +51,7 @@ class OpenAIEngine:
 
     def __init__(self, options: OpenAIOptions) -> None:
         self._options = options
-        w = options.window
-        # Users and passwords go into the sessions; everything else, and every message, has the URL without them.
-        self._users = {without_userinfo(url): urlsplit(url) for url in options.endpoints}
-        self._endpoints = [
-            Endpoint(url, AdaptiveWindow(w.initial, w.least, w.most, fixed=w.fixed)) for url in self._users
-        ]
-        self._dispatcher = Dispatcher(self._endpoints, options.classes)
-        self._sessions: dict[tuple[str, str], aiohttp.ClientSession] = {}
-        self._probes: set[asyncio.Task[None]] = set()
-        self._loads: dict[str, LoadWatch] = {}
-        self._model = options.model or ""
-        self._preset: ModelPreset = preset_for(self._model)
-        self._server = ""
-        self._detects_repetition = options.repetition_detection == "on"
-        self._suspects = asyncio.Lock()
-        self._started = False
+        self._fleet = Fleet(options)
 
     @property
     def name(self) -> str:
@@ -87,102 +61,36 @@ class OpenAIEngine:
     @property
     def dispatcher(self) -> Dispatcher:
         """What is in flight where; for metrics and tests."""
-        return self._dispatcher
+        return self._fleet.dispatcher
 
     @property
     def capabilities(self) -> EngineCapabilities:
         """The model that is served, and how many pages it may get."""
+        fleet = self._fleet
         return EngineCapabilities(
-            version=f"{self._model or 'unknown model'} on {self._server or 'unknown server'}",
+            version=f"{fleet.model or 'unknown model'} on {fleet.version or 'unknown server'}",
             # Not the server's version: a replica that joins, or an upgrade, must not redo a hundred thousand pages.
-            fingerprint=f"openai-{_ENGINE_VERSION};{self._model}",
-            max_in_flight=self._options.window.most * len(self._endpoints),
+            fingerprint=f"openai-{_ENGINE_VERSION};{fleet.model}",
+            max_in_flight=self._options.window.most * len(fleet.urls),
             media_types=_MEDIA_TYPES,
             wants_text_layer=bool(self._options.routes) and not self._options.languages,
-            max_long_side=self._preset.long_side,
+            max_long_side=preset_for(fleet.model).long_side,
             generative=True,
         )
 
     async def start(self) -> None:
-        """Finds out which model is served, and by what.
+        """Finds out which model is served, and by what. Safe to call twice, and again after `aclose`.
 
         Raises:
             EngineUnavailableError: No server answers.
             ConfigurationError: The model is not served, or there are several and none was named.
         """
-        if self._started:
-            return
-        headers = {}
-        if self._options.api_key is not None:
-            headers["Authorization"] = f"Bearer {self._options.api_key.get_secret_value()}"
-        for endpoint in self._endpoints:
-            user = self._users[endpoint.url]
-            own = dict(headers)
-            if user.username and not own:
-                pair = f"{unquote(user.username)}:{unquote(user.password or '')}"
-                own["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
-            for size_class in self._options.classes:
-                self._sessions[endpoint.url, size_class.name] = aiohttp.ClientSession(
-                    connector=aiohttp.TCPConnector(limit=0), headers=own
-                )
-            self._loads[endpoint.url] = LoadWatch(endpoint, self._asking(endpoint))
-        try:
-            await self._look_around()
-        except BaseException:
-            await self.aclose()
-            raise
-        self._started = True
-
-    async def _look_around(self) -> None:
-        problems: list[str] = []
-        for endpoint in self._endpoints:
-            try:
-                models = await served_models(self._asking(endpoint), endpoint.url, self._options.connect_timeout_s)
-            except (EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-                problems.append(f"{endpoint.url}: {error or type(error).__name__}")
-                self._set_aside(endpoint)
-                continue
-            self._choose_model(models, endpoint)
-            # An earlier `start` may have found it silent.
-            endpoint.set_aside = False
-            self._server = self._server or await server_version(self._asking(endpoint), endpoint.url)
-        if len(problems) == len(self._endpoints):
-            raise EngineUnavailableError(
-                f"No server answers ({'; '.join(problems)}).",
-                "Start one (vllm serve lightonai/LightOnOCR-2-1B), check --endpoint, or use --engine embedded.",
-            )
-        if self._options.repetition_detection == "auto":
-            self._detects_repetition = self._server.startswith("vllm")
-
-    def _choose_model(self, models: list[str], endpoint: Endpoint) -> None:
-        wanted = self._model
-        if not wanted:
-            if len(models) != 1:
-                raise ConfigurationError(
-                    f"{endpoint.url} serves {', '.join(models) or 'no model'}.", "Name one with the option model."
-                )
-            self._model = models[0]
-        elif wanted not in models:
-            raise ConfigurationError(
-                f"{endpoint.url} does not serve '{wanted}' but {', '.join(models) or 'nothing'}.",
-                "Set the option model, or leave it out when all servers serve one model.",
-            )
-        self._preset = preset_for(self._model)
-
-    def _check_started(self) -> None:
-        if not self._started:
-            raise EngineUnavailableError("No server has answered yet.", "Try again once it has started.")
-
-    def _session(self, endpoint: Endpoint, size_class: SizeClass) -> aiohttp.ClientSession:
-        return self._sessions[endpoint.url, size_class.name]
-
-    def _asking(self, endpoint: Endpoint) -> aiohttp.ClientSession:
-        return self._session(endpoint, self._options.classes[0])
+        await self._fleet.start()
 
     @property
     def model(self) -> str:
         """Name of the model that is served; empty before `start`."""
-        return self._model
+        return self._fleet.model
 
     async def models(self) -> list[dict[str, Any]]:
         """The models that the servers offer, as the first that is in use tells of them.
@@ -190,12 +98,9 @@ class OpenAIEngine:
         Raises:
             EngineError: It does not answer.
         """
-        self._check_started()
-        endpoint = next((one for one in self._endpoints if not one.set_aside), self._endpoints[0])
-        try:
-            return await described_models(self._asking(endpoint), endpoint.url, self._options.connect_timeout_s)
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
-            raise EngineUnavailableError(f"{endpoint.url} does not answer ({error}).", "Is it running?") from error
+        endpoints = self._fleet.dispatcher.endpoints
+        endpoint = next((one for one in endpoints if not one.set_aside), endpoints[0])
+        return await described_models(self._fleet.asking(endpoint), endpoint.url, self._options.connect_timeout_s)
 
     @contextlib.asynccontextmanager
     async def reserve(self, tokens: int, long_side: int = 0) -> AsyncIterator[Slot]:
@@ -206,21 +111,20 @@ class OpenAIEngine:
             long_side: Pixels on the long side of the largest; 0 for none.
 
         Raises:
-            EngineUnavailableError: No server has answered for a while.
+            EngineUnavailableError: No server has answered for a while, or the engine is not running.
         """
-        self._check_started()
-        size_class = self._class_of(long_side, tokens)
-        async with self._turn(size_class, tokens, frozenset(self._users), suspect=False) as lease:
-            yield Slot(lease, self._session(lease.endpoint, size_class), self._dispatcher, self._note)
+        fleet, size_class = self._fleet, self._class_of(long_side, tokens)
+        async with fleet.turn(size_class, tokens, fleet.urls) as lease:
+            yield Slot(lease, fleet.session(lease.endpoint, size_class), fleet.dispatcher, fleet.note)
 
     def endpoints_status(self) -> tuple[EndpointStatus, ...]:
         """The servers as they are now."""
-        return tuple(EndpointStatus.of(endpoint) for endpoint in self._endpoints)
+        return tuple(EndpointStatus.of(endpoint) for endpoint in self._fleet.dispatcher.endpoints)
 
     @property
     def capacity(self) -> int:
         """Requests that the servers in use work on at once, as far as is known by now."""
-        return sum(endpoint.window.limit for endpoint in self._endpoints if not endpoint.set_aside)
+        return sum(endpoint.window.limit for endpoint in self._fleet.dispatcher.endpoints if not endpoint.set_aside)
 
     def _class_of(self, long_side: int, tokens: int) -> SizeClass:
         for size_class in self._options.classes:
@@ -238,8 +142,6 @@ class OpenAIEngine:
         """
         started = time.monotonic()
         tokens = image_tokens(page.width, page.height)
-        # The answer must fit behind the prompt; asking for more than the context is a refused request.
-        params = replace(params, max_tokens=max(1, min(params.max_tokens, self._preset.context - tokens - 64)))
         size_class = self._class_of(max(page.width, page.height), tokens)
         languages = self._languages_of(page)
         allowed = self._allowed(languages)
@@ -265,68 +167,40 @@ class OpenAIEngine:
     async def _ask(
         self, page: PageImage, params: SamplingParams, size_class: SizeClass, tokens: int, allowed: frozenset[str]
     ) -> Answer:
-        error: EngineError | None = None
-        pause = _OVERLOAD_PAUSE_S
-        deaths = 0
-        for attempt in range(1, self._options.transport_attempts + 1):
-            async with self._turn(size_class, tokens, allowed, suspect=deaths > 0) as lease:
+        tries = Tries(self._options.transport_attempts, self._options.outage_timeout_s)
+        while True:
+            async with self._fleet.turn(size_class, tokens, allowed, suspect=tries.deaths > 0) as lease:
                 try:
-                    body = chat_request(self._model, page, params, repetition_detection=self._detects_repetition)
-                    session = self._session(lease.endpoint, size_class)
-                    answer = await exchange(session, lease.endpoint.url, body, self._options)
-                    if answer.finish_reason is not FinishReason.ABORT:
-                        self._dispatcher.succeeded(lease, answer.usage.completion_tokens)
-                        return answer
-                    error = EngineUnavailableError("The server gave the page up while it was shutting down.")
-                    self._note_failure(lease)
+                    return await self._send(lease, page, params, size_class)
                 except EngineError as failure:
                     error = failure
-                    self._note(lease, failure)
-                    deaths += isinstance(failure, EngineUnavailableError) and failure.while_reading
-            _log.info(
-                "request failed", endpoint=lease.endpoint.url, page=page.index + 1, code=error.code, attempt=attempt
-            )
-            if not error.retryable:
-                raise error
-            if deaths == _DEATHS_TO_QUARANTINE:
-                raise PageQuarantinedError(
-                    f"The server died {deaths} times while it read the page ({error}).",
-                    "Look at its log and at the page; --retry-failed sends it again.",
-                ) from error
-            if isinstance(error, EngineOverloadedError):
-                with waiting():
-                    await asyncio.sleep(error.retry_after if error.retry_after is not None else pause)
-                pause = min(_LONGEST_OVERLOAD_PAUSE_S, pause * 2)
-        assert error is not None
-        raise error
-
-    @contextlib.asynccontextmanager
-    async def _turn(
-        self, size_class: SizeClass, tokens: int, allowed: frozenset[str], *, suspect: bool
-    ) -> AsyncIterator[Lease]:
-        """A turn at a server.
-
-        When a server dies, any page that it was reading may be why: such suspects are tried again one by one, so that
-        the one that does it is alone when it does it again.
-        """
-        async with contextlib.AsyncExitStack() as stack:
+                    self._fleet.note(lease, error)
+            _log.info("request failed", endpoint=lease.endpoint.url, page=page.index + 1, code=error.code)
+            refuses_all = isinstance(error, RequestRejectedError) and error.any_page
+            # It answers at once, and would draw all pages if it stayed.
+            if refuses_all and self._fleet.replaces(lease.endpoint, allowed):
+                continue
+            pause_s = tries.after(error)
             with waiting():
-                if suspect:
-                    await stack.enter_async_context(self._suspects)
-                lease = await self._dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
-            stack.callback(self._dispatcher.release, lease)
-            self._loads[lease.endpoint.url].look()
-            yield lease
+                await asyncio.sleep(pause_s)
 
-    def _note(self, lease: Lease, failure: EngineError) -> None:
-        """Lets window and dispatcher know how a request failed."""
-        if isinstance(failure, EngineOverloadedError):
-            self._dispatcher.overloaded(lease, Overload.REFUSED)
-        elif isinstance(failure, EngineTimeoutError):
-            self._dispatcher.overloaded(lease, Overload.TIMEOUT)
-            self._note_failure(lease)
-        elif isinstance(failure, EngineUnavailableError):
-            self._note_failure(lease)
+    async def _send(self, lease: Lease, page: PageImage, params: SamplingParams, size_class: SizeClass) -> Answer:
+        server, fleet = lease.endpoint, self._fleet
+        detection = self._options.repetition_detection
+        # The answer must fit behind the prompt; asking for more than the context is a refused request.
+        context = min(preset_for(fleet.model).context, server.context or sys.maxsize)
+        params = replace(params, max_tokens=max(1, min(params.max_tokens, context - lease.tokens - _TEMPLATE_TOKENS)))
+        body = chat_request(
+            fleet.model,
+            page,
+            params,
+            repetition_detection=detection == "on" or (detection == "auto" and server.version.startswith("vllm")),
+        )
+        answer = await exchange(fleet.session(server, size_class), server.url, body, self._options, fleet.streaming)
+        if answer.finish_reason is FinishReason.ABORT:
+            raise EngineUnavailableError("The server gave the page up while it was shutting down.")
+        fleet.dispatcher.succeeded(lease, answer.usage.completion_tokens)
+        return answer
 
     def _languages_of(self, page: PageImage) -> set[str]:
         """Languages of a page as far as they are known before it is read."""
@@ -343,48 +217,20 @@ class OpenAIEngine:
         routed = {_url_of(route) for route in routes if languages & set(route.languages)}
         if routed:
             return frozenset(routed)
-        free = frozenset(self._users) - {_url_of(route) for route in routes}
-        return free or frozenset(self._users)
-
-    def _note_failure(self, lease: Lease) -> None:
-        if self._dispatcher.failed(lease):
-            _log.warning("endpoint set aside", endpoint=lease.endpoint.url)
-            self._watch_for_return(lease.endpoint)
-
-    def _set_aside(self, endpoint: Endpoint) -> None:
-        endpoint.set_aside = True
-        self._watch_for_return(endpoint)
-
-    def _watch_for_return(self, endpoint: Endpoint) -> None:
-        async def probe(asked: Endpoint) -> bool:
-            with contextlib.suppress(EngineError, aiohttp.ClientError, asyncio.TimeoutError, OSError):
-                models = await served_models(self._asking(asked), asked.url, self._options.connect_timeout_s)
-                if not models or self._model in models:
-                    return bool(models)
-                _log.warning("endpoint serves another model", endpoint=asked.url, models=models, wanted=self._model)
-            return False
-
-        async def watch() -> None:
-            await self._dispatcher.probe_until_back(endpoint, lambda asked: asyncio.ensure_future(probe(asked)))
-            _log.warning("endpoint is back", endpoint=endpoint.url)
-
-        self._probes.add(task := asyncio.create_task(watch()))
-        task.add_done_callback(self._probes.discard)
+        free = self._fleet.urls - {_url_of(route) for route in routes}
+        return free or self._fleet.urls
 
     async def health(self) -> EngineHealth:
-        """Whether any server answers."""
-        live = [endpoint.url for endpoint in self._endpoints if not endpoint.set_aside]
-        return EngineHealth(bool(live), f"{len(live)} of {len(self._endpoints)} servers in use")
+        """Whether any server is in use."""
+        if not self._fleet.is_running:
+            return EngineHealth(ready=False, detail="not started")
+        states = self.endpoints_status()
+        live = sum(state.in_use for state in states)
+        return EngineHealth(live > 0, f"{live} of {len(states)} servers in use")
 
     async def aclose(self) -> None:
         """Closes all connections; requests in flight are dropped by the servers."""
-        for task in self._probes:
-            task.cancel()
-        await asyncio.gather(*self._probes, return_exceptions=True)
-        await asyncio.gather(*(watch.aclose() for watch in self._loads.values()))
-        sessions, self._sessions = list(self._sessions.values()), {}
-        await asyncio.gather(*(session.close() for session in sessions))
-        self._started = False
+        await self._fleet.aclose()
 
 
 def _url_of(route: LanguageRoute) -> str:

@@ -72,9 +72,9 @@ class OpenAIOptions(BaseModel):
     connect_timeout_s: float = Field(10.0, gt=0, description="Seconds for a connection.")
     first_token_timeout_s: float = Field(300.0, gt=0, description="Seconds until a page's first token.")
     stall_timeout_s: float = Field(60.0, gt=0, description="Seconds between two tokens.")
-    transport_attempts: int = Field(5, ge=1, description="Tries of one request when the server fails or is full.")
+    transport_attempts: int = Field(5, ge=1, description="Tries of one page when servers fail.")
     outage_timeout_s: float = Field(
-        300.0, ge=0, description="Seconds that pages wait while no endpoint answers, before they fail."
+        300.0, ge=0, description="Seconds that pages wait while no endpoint answers, or all are full, before they fail."
     )
 
     @field_validator("endpoints")

@@ -69,24 +69,30 @@ class LoadWatch:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _run(self) -> None:
+        await asyncio.sleep(_INTERVAL_S)
         while self._endpoint.busy and self._misses < _MISSES_TO_STOP:
+            with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError, UnicodeDecodeError):
+                self._hear(await self._ask())
             await asyncio.sleep(_INTERVAL_S)
-            load = await self._ask()
-            if load is None:
-                self._misses += 1
-                continue
-            self._misses = 0
-            self._judge(*load)
+        self._queued_before = False
+        self._endpoint.queued = 0
 
     async def _ask(self) -> tuple[float, float] | None:
         url = f"{self._endpoint.url.removesuffix('/v1')}/metrics"
-        with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError, UnicodeDecodeError):
-            async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S)) as response:
-                return read_load(await response.text()) if response.status == 200 else None
-        return None
+        async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S)) as response:
+            return read_load(await response.text()) if response.status == 200 else None
+
+    def _hear(self, load: tuple[float, float] | None) -> None:
+        # Only an answer tells that there are no such metrics; a server that is silent may have died or hang.
+        if load is None:
+            self._misses += 1
+            return
+        self._misses = 0
+        self._judge(*load)
 
     def _judge(self, waiting: float, preemptions: float) -> None:
         window = self._endpoint.window
+        self._endpoint.queued = int(waiting)
         queued = waiting > max(1.0, _QUEUE_SHARE * window.limit)
         if queued and self._queued_before:
             window.on_overload(Overload.QUEUEING)

@@ -58,6 +58,7 @@ class EndpointStatus:
         window: Requests that it may get at once.
         tokens_in_flight: Image tokens of those requests.
         completed: Requests that ended well.
+        waiting: Requests in the server's own queue when it was last asked; 0 where it does not tell.
     """
 
     url: str
@@ -66,6 +67,7 @@ class EndpointStatus:
     window: int
     tokens_in_flight: int
     completed: int
+    waiting: int
 
     @classmethod
     def of(cls, endpoint: Endpoint) -> EndpointStatus:
@@ -77,4 +79,5 @@ class EndpointStatus:
             endpoint.window.limit,
             endpoint.tokens_in_flight,
             endpoint.completed,
+            endpoint.queued,
         )

@@ -51,21 +51,23 @@ class AdaptiveWindow:
     def __init__(
         self, initial: int, least: int, most: int, *, fixed: bool = False, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._limit = float(min(max(initial, least), most))
+        self._initial = float(min(max(initial, least), most))
         self._least = least
         self._most = most
         self._fixed = fixed
         self._clock = clock
+        self.restart()
+
+    def restart(self) -> None:
+        """Begins anew: the server was out, and is not the one that was measured."""
+        self._limit = self._initial
         self._starting = True
         self._settled_rate = 0.0
         self._settled_limit = self._limit
         self._plateau = 0
         self._held_until = 0.0
-        self._epoch_start = clock()
-        self._epoch_done = 0
-        self._epoch_tokens = 0
-        self._epoch_full = False
         self._latency = 0.0
+        self._begin_epoch()
 
     @property
     def limit(self) -> int:

@@ -18,6 +18,7 @@ from pagemill.domain.errors import (
 
 _REPETITION_DETECTION = {"max_pattern_size": 64, "min_pattern_size": 4, "min_count": 8}
 _SHOWN_ERROR = 300
+_SHOWN_EVENT = 80
 
 
 def chat_request(model: str, image: PageImage, params: SamplingParams, *, repetition_detection: bool) -> dict[str, Any]:
@@ -67,35 +68,46 @@ class StreamParser:
         """
         lines = (self._rest + data).split(b"\n")
         self._rest = lines.pop()
-        deltas = []
-        for raw in lines:
-            line = raw.strip()
-            if not line.startswith(b"data:"):
-                continue
-            content = line[5:].strip()
-            if content == b"[DONE]":
-                self.done = True
-            elif content:
-                deltas.append(_delta(content))
-        return deltas
+        return [delta for line in lines for delta in self._of_line(line)]
+
+    def end(self) -> list[Delta]:
+        """Takes the end of the stream: what stands behind the last line break, where it is a whole event."""
+        rest, self._rest = self._rest, b""
+        try:
+            return self._of_line(rest)
+        except EngineUnavailableError:
+            return []
+
+    def _of_line(self, raw: bytes) -> list[Delta]:
+        line = raw.strip()
+        if not line.startswith(b"data:"):
+            return []
+        content = line[5:].strip()
+        if content == b"[DONE]":
+            self.done = True
+            return []
+        return [_delta(content)] if content else []
 
 
 def _delta(content: bytes) -> Delta:
     try:
         event = json.loads(content)
-    except ValueError as error:
-        raise EngineUnavailableError("The server sent an event that is no JSON.", "Look at its log.") from error
-    if "error" in event:
-        status = event["error"].get("code") if isinstance(event["error"], dict) else None
-        raise error_of_response(status if isinstance(status, int) else 500, content, None)
-    choices = event.get("choices") or [{}]
-    reason = choices[0].get("finish_reason")
-    usage = event.get("usage")
-    return Delta(
-        text=(choices[0].get("delta") or {}).get("content") or "",
-        finish_reason=None if reason is None else finish_reason(reason),
-        usage=None if not usage else Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
-    )
+        if event.get("error"):
+            status = event["error"].get("code") if isinstance(event["error"], dict) else None
+            raise error_of_response(status if isinstance(status, int) else 500, content, None)
+        choice = (event.get("choices") or [{}])[0]
+        reason = choice.get("finish_reason")
+        usage = event.get("usage")
+        return Delta(
+            text=str((choice.get("delta") or {}).get("content") or ""),
+            finish_reason=None if reason is None else finish_reason(reason),
+            usage=None if not usage else Usage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+        )
+    except (ValueError, TypeError, AttributeError, LookupError) as error:
+        shown = content[:_SHOWN_EVENT].decode("utf-8", "replace")
+        raise EngineUnavailableError(
+            f"The server sent an event that is none of the API's ({shown}).", "Look at its log."
+        ) from error
 
 
 def finish_reason(text: str) -> FinishReason:
@@ -121,10 +133,14 @@ def error_of_response(status: int, body: bytes, retry_after: str | None) -> Engi
         seconds = float(retry_after) if retry_after and retry_after.strip().isdigit() else None
         return EngineOverloadedError(f"The server is full ({status}: {detail}).", "It is asked again.", seconds)
     if status in (401, 403):
-        return RequestRejectedError(f"The server refuses the key ({status}: {detail}).", "Set engine option api_key.")
+        return RequestRejectedError(
+            f"The server refuses the key ({status}: {detail}).", "Set engine option api_key.", any_page=True
+        )
     if status == 404:
         return RequestRejectedError(
-            f"The server does not know the model or the path ({detail}).", "Check the options model and endpoints."
+            f"The server does not know the model or the path ({detail}).",
+            "Check the options model and endpoints.",
+            any_page=True,
         )
     if status == 413:
         return RequestRejectedError(f"The image is too large for the server ({detail}).", "Lower --long-side.")

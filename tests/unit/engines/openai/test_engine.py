@@ -30,7 +30,6 @@ from pagemill.domain.errors import (
     RequestRejectedError,
 )
 from pagemill.engines.openai import create_engine
-from pagemill.engines.openai import engine as engine_module
 from pagemill.engines.openai.engine import OpenAIEngine
 from pagemill.engines.page_clock import within
 
@@ -121,10 +120,10 @@ async def test_a_full_server_is_asked_again_when_it_says() -> None:
 
 async def test_a_server_that_stays_full_is_an_error_with_its_words() -> None:
     full = Answer(status=503, retry_after="0")
-    async with FakeServer(lambda _: full) as server, engine_on(server, transport_attempts=3) as engine:
+    async with FakeServer(lambda _: full) as server, engine_on(server, outage_timeout_s=0.3) as engine:
         with pytest.raises(EngineOverloadedError, match="503: as the test wants it"):
             await engine.recognize(page(), PARAMS)
-    assert len(server.requests) == 3
+    assert len(server.requests) > 1
 
 
 @pytest.mark.parametrize(
@@ -344,27 +343,17 @@ async def test_user_and_password_of_a_url_are_sent_and_shown_nowhere() -> None:
 
 async def test_a_server_that_comes_back_with_another_model_gets_no_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pagemill.engines.openai.endpoints._FIRST_PAUSE_S", 0.01)
-    async with FakeServer() as good, FakeServer(model="another") as other:
-        dead = other.url.rsplit(":", 1)[0] + ":9/v1"
-        engine = create_engine({"endpoints": [good.url, dead], "connect_timeout_s": 0.5})
-        assert isinstance(engine, OpenAIEngine)
-        await engine.start()
-        moved = next(e for e in engine.dispatcher.endpoints if e.url == dead)
-        assert moved.set_aside
-        asked = 0
-        real = engine_module.served_models
-
-        async def served(session: Any, url: str, timeout_s: float) -> list[str]:
-            nonlocal asked
-            asked += 1
-            return await real(session, other.url if url == dead else url, timeout_s)
-
-        monkeypatch.setattr(engine_module, "served_models", served)
-        await settled(lambda: asked >= 2)
-        assert moved.set_aside
-        other.model = good.model
-        await settled(lambda: not moved.set_aside)
-        await engine.aclose()
+    async with FakeServer() as good:
+        gone = FakeServer()
+        async with gone:
+            pass
+        async with engine_on(good, gone) as engine:
+            assert [state.in_use for state in engine.endpoints_status()] == [True, False]
+            async with FakeServer(model="another", port=gone.port) as other:
+                await settled(lambda: other.asked_for_models >= 2)
+                assert [state.in_use for state in engine.endpoints_status()] == [True, False]
+                other.model = good.model
+                await settled(lambda: engine.endpoints_status()[1].in_use)
 
 
 @pytest.mark.parametrize("status", [408, 425])
