@@ -57,7 +57,9 @@ class FetchOptions(BaseModel):
 
     enabled: bool = Field(default=False, description="Whether http and https URLs are fetched at all.")
     allowed_hosts: tuple[str, ...] = Field(
-        (), description="Hosts that may be named; `*.example.com` for all below. Empty: any with a public address."
+        (),
+        description="Hosts that may be named; `*.example.com` for all below, `host:8443` for a port other than 80 and "
+        "443. Empty: any with a public address.",
     )
     allow_private: bool = Field(
         default=False, description="Whether hosts among `allowed_hosts` may have private addresses."
@@ -71,9 +73,13 @@ class WebhookOptions(BaseModel):
 
     model_config = _STRICT
 
-    secret: SecretStr | None = Field(None, description="Signs the calls (Standard Webhooks). None: no calls.")
+    secret: SecretStr | None = Field(
+        None, description="Signs the calls (Standard Webhooks): `whsec_` and 24 to 64 bytes in base64. None: no calls."
+    )
     allowed_hosts: tuple[str, ...] = Field(
-        (), description="Hosts that may be called; `*.example.com` for all below. Empty: any with a public address."
+        (),
+        description="Hosts that may be called; `*.example.com` for all below, `host:8443` for a port other than 80 and "
+        "443. Empty: any with a public address.",
     )
     allow_private: bool = Field(
         default=False, description="Whether hosts among `allowed_hosts` may have private addresses."
