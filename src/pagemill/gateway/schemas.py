@@ -25,11 +25,10 @@ class UrlDocument(BaseModel):
 
     type: Literal["document_url"]
     document_url: str = Field(
-        min_length=1,
         description="A data: URL; http and https URLs only where the service allows them.",
         examples=["data:application/pdf;base64,JVBERi0xLjcK"],
     )
-    name: str | None = Field(None, max_length=1000, description="Its name, for people.", examples=["report.pdf"])
+    name: str | None = Field(None, description="Its name, for people.", examples=["report.pdf"])
 
 
 class FileDocument(BaseModel):
@@ -38,9 +37,8 @@ class FileDocument(BaseModel):
     model_config = _STRICT
 
     type: Literal["file"]
-    name: str = Field(max_length=1000, description="Its name, for people.", examples=["report.pdf"])
+    name: str = Field(description="Its name, for people.", examples=["report.pdf"])
     data_base64: str = Field(
-        min_length=1,
         description="Its bytes in base64, with padding and without line breaks.",
         examples=["JVBERi0xLjcK"],
     )

@@ -64,7 +64,12 @@ def _form_schema(*, several: bool) -> dict[str, Any]:
             "file": {"type": "array", "minItems": 1, "items": file} if several else file,
             "options": {"type": "string", "description": "Options as JSON, instead of fields of their own."},
             "priority": {"type": "string", "enum": [item.value for item in Priority], "default": default.value},
-            "webhook": {"type": "string", "description": "URL that is told of the job's end."},
+            "webhook": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 8192,
+                "description": "URL that is told of the job's end.",
+            },
             "password": {
                 "type": "array",
                 "items": {"type": "string", "maxLength": 1000},

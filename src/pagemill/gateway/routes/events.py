@@ -26,8 +26,18 @@ _MOST = 500
 _RECONNECT_MS = 2000
 _FULL_RETRY_S = 10.0
 
-EventId = Annotated[int | None, Header(alias="Last-Event-ID", ge=0, le=2**53, description="Goes on after this event.")]
-EventIdQuery = Annotated[int | None, Query(ge=0, le=2**53, description="As the header, for clients that set none.")]
+_KINDS = ("queued", "started", "opened", "page", "succeeded", "failed", "cancelled", "retried")
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string"},
+        "event": {"type": "string", "enum": list(_KINDS)},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+
+EventId = Annotated[int, Header(alias="Last-Event-ID", ge=0, le=2**53, description="Goes on after this event.")]
+EventIdQuery = Annotated[int, Query(ge=0, le=2**53, description="As the header, for clients that set none.")]
 
 
 @router.get(
@@ -37,9 +47,8 @@ EventIdQuery = Annotated[int | None, Query(ge=0, le=2**53, description="As the h
     responses={
         **error_responses(410),
         200: {
-            "description": "Events: `id`, `event` (queued, started, opened, page, succeeded, failed, cancelled, "
-            "retried) and `data` as JSON. The stream ends with the job.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            "description": "Events, as they come. The stream ends with the job.",
+            "content": {"text/event-stream": {"schema": _EVENT}},
         },
         204: {"description": "The job has ended, and nothing has happened since `Last-Event-ID`."},
     },
@@ -48,12 +57,12 @@ async def job_events(
     job_id: JobId,
     services: ServicesDependency,
     caller: CallerDependency,
-    header: EventId = None,
-    last_event_id: EventIdQuery = None,
+    header: EventId = 0,
+    last_event_id: EventIdQuery = 0,
 ) -> Response:
     """Follows a job as server-sent events, from its beginning or from where an earlier stream broke off."""
     job = await services.jobs.get(job_id, caller.scope)
-    after = header if header is not None else last_event_id or 0
+    after = header or last_event_id
     if job.status.ended and not await services.jobs.events(job_id, after, 1):
         # Browsers connect again and again unless they are told to stop, by this status.
         return Response(status_code=204)
