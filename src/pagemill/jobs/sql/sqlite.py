@@ -77,7 +77,7 @@ class SqliteDatabase(Database):
         """See `Database.aclose`."""
         self._closing.set()
         for threads in (self._writer_thread, self._reader_threads):
-            await asyncio.to_thread(threads.shutdown, wait=True, cancel_futures=True)
+            await asyncio.to_thread(threads.shutdown)
         for engine in (self._writer, self._reader):
             await asyncio.to_thread(engine.dispose)
 

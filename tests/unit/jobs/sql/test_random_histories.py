@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -61,12 +62,29 @@ class Histories(RuleBasedStateMachine):
         news = [new_job(f"key_{key}", priority=priority, deadline=deadline) for _ in range(count)]
         self.jobs += [job.id for job, _ in self.run(self.store.submit(news))]
 
+    @precondition(lambda self: self.jobs)
     @rule(owner=st.sampled_from(["a", "b"]), room=st.integers(1, 8))
     def lease(self, owner: str, room: int) -> None:
         for task in self.run(self.store.lease(owner, room)):
             known = {index for job_id, index in self.good_pages if job_id == task.job.id}
             assert known.isdisjoint(page.index for page in task.pages), "a page is read once"
             self.held.append((owner, task))
+
+    @precondition(lambda self: self.jobs)
+    @rule(steps=st.integers(1, 10), count=st.integers(1, 5), fails=st.lists(st.booleans(), min_size=1, max_size=7))
+    def work(self, steps: int, count: int, fails: list[bool]) -> None:
+        """A worker that does what it takes: most jobs come to an end that way."""
+        done = 0
+        for _ in range(steps):
+            already = len(self.held)
+            self.lease("a", 2)
+            for _, task in self.held[already:]:
+                if task.kind is TaskKind.OPEN:
+                    self.run(self.store.opened(task, "pdf", pages_of(count)))
+                for page in task.pages:
+                    result = bad(page.index) if fails[done % len(fails)] else good(page.index)
+                    self.run(self.store.finish_page(task, result))
+                    done += 1
 
     @precondition(lambda self: self.held)
     @rule(pick=PICK, count=st.integers(0, 7), fails=st.booleans())
@@ -101,6 +119,8 @@ class Histories(RuleBasedStateMachine):
         assert lost <= set(mine)
         self.clock.now += seconds
         self.run(self.store.sweep())
+        if seconds > OPTIONS.lease_s:
+            assert set(mine) == self.run(self.store.heartbeat(owner, mine)), "nobody holds what was taken away"
 
     @precondition(lambda self: self.jobs)
     @rule(pick=PICK)
@@ -165,7 +185,7 @@ class Histories(RuleBasedStateMachine):
             assert task["unfinished"] == sum(entry[0] not in done for entry in task["pages"]) > 0
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.slow(Histories.TestCase)
 TestHistories.settings = settings(
-    max_examples=40, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=50, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
