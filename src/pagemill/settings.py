@@ -31,14 +31,19 @@ class EngineSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = Field("auto", description="`auto`, `embedded`, `openai`, or the name of an installed engine.")
+    name: str = Field(
+        "auto",
+        description="`auto`, `embedded`, `openai`, `vllm` (a server started here), or the name of an installed engine.",
+    )
     endpoints: tuple[str, ...] = Field((), description="Base URLs of OpenAI-compatible servers, for `openai`.")
     model: str | None = Field(None, description="Name of the served model, where a server has several; for `openai`.")
     languages: tuple[str, ...] = Field((), description="Languages of the documents, where known; for `openai`.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of that engine.")
 
-    def all_options(self) -> dict[str, Any]:
-        """Options of the engine, with endpoints, model and languages among them where they are given."""
+    def options_of(self, engine: str) -> dict[str, Any]:
+        """Options of the engine that was settled on; `openai` has endpoints, model and languages among them."""
+        if engine != "openai":
+            return dict(self.options)
         named: dict[str, Any] = {"endpoints": list(self.endpoints)} if self.endpoints else {}
         if self.model is not None:
             named["model"] = self.model

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from vllm_server import Serve
+from vllm_server import ENVIRONMENT, FLAGS, Serve
 
 pytestmark = [pytest.mark.slow, pytest.mark.vllm, pytest.mark.timeout(600)]
 
@@ -146,3 +146,22 @@ def test_a_server_that_is_stopped_finishes_its_pages_and_cuts_none(
     assert {page["error"]["code"] for page in run.pages if not page["ok"]} == {"engine_unavailable"}
     text = (tmp_path / "out" / "a.md").read_text()
     assert text.count("# Tiny Page 1") == text.count("Signed in Kraków, 2 May 2024.") == len(done)
+
+
+def test_a_server_of_ones_own_is_started_and_stopped(
+    vllm: Path, tiny_model: Path, make_pdf: MakePdf, tmp_path: Path, run_cli: Callable[..., Any]
+) -> None:
+    settings = {
+        **ENVIRONMENT,
+        "PAGEMILL_SERVE__DEVICE": "cpu",
+        "PAGEMILL_SERVE__VLLM": str(vllm),
+        "PAGEMILL_SERVE__EXTRA_ARGS": json.dumps(FLAGS),
+    }
+    pdf = make_pdf(tmp_path / "a.pdf", 3)
+    done = run_cli("convert", pdf, "-o", tmp_path / "out", "--engine", "vllm", "--model", tiny_model, **settings)
+    assert done.returncode == 0, done.stderr
+    assert f"Engine: {tiny_model} on vLLM" in done.stderr
+    assert "the server is up" in done.stderr
+    assert (tmp_path / "out" / "a.md").read_text().count("# Tiny Page 1") == 3
+    listing = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert not any(str(tiny_model) in line and str(vllm) in line for line in listing.splitlines())

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from pagemill.api import choose_engine, convert_stream
+from pagemill.api import convert_stream
 from pagemill.cli.exit_codes import ExitCode, exit_code_of_results
+from pagemill.cli.local_engine import ServerNotes, engine_options, plan_engine
 from pagemill.cli.progress import JsonReporter, LiveReporter, PlainReporter, QuietReporter, Reporter
 from pagemill.cli.summary import RunSummary
 from pagemill.conversion import Enhancement, FurniturePolicy, OutputFormat, ReusePolicy
@@ -53,13 +54,19 @@ def convert_command(
         typer.Option(help="Start each page with a comment.  [default: page-markers]", rich_help_panel=_OUTPUT),
     ] = None,
     engine: Annotated[
-        str | None, typer.Option("--engine", "-e", help="auto, embedded, openai, or another.  [default: auto]")
+        str | None,
+        typer.Option(
+            "--engine", "-e", help="auto, embedded, openai, vllm (started here), or another.  [default: auto]"
+        ),
     ] = None,
     endpoint: Annotated[
         list[str] | None,
         typer.Option(help="URL of an OpenAI-compatible server with LightOnOCR; may be given several times."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Name of the served model, where there are several.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(help="Name of the served model, where there are several; hub id or folder for a server here."),
+    ] = None,
     lang: Annotated[
         str | None, typer.Option(help="Languages of the documents, e.g. zh,ja; servers with language routes go by it.")
     ] = None,
@@ -217,31 +224,35 @@ async def _run(
     json_events: bool,
 ) -> int:
     console = Console(stderr=True)
-    choice = choose_engine(settings.engine.name, settings.engine.endpoints)
-    if not quiet and not json_events:
-        console.print(choice.reason, highlight=False, markup=False)
+    plan = plan_engine(settings)
+    told = not quiet and not json_events
+    if told:
+        console.print(plan.choice.reason, highlight=False, markup=False)
     summary = RunSummary()
-    started = time.monotonic()
-    reporter = _reporter(console, quiet=quiet, json_events=json_events)
-    try:
-        stream = convert_stream(
-            list(inputs),
-            output,
-            engine=choice.name,
-            engine_options=settings.engine.all_options() if choice.name == "openai" else settings.engine.options,
-            options=settings.conversion,
-            render=settings.render,
-            passwords=passwords,
-            on_event=reporter.handle,
-            keep_pages=output is None,
-        )
-        async for result in stream:
-            summary.add(result)
-            if output is None and result.markdown:
-                sys.stdout.write(result.markdown)
-                sys.stdout.flush()
-    finally:
-        reporter.close()
+    notes = ServerNotes(console) if told else None
+    async with engine_options(settings, plan, notes.handle if notes else lambda _event: None) as options:
+        started = time.monotonic()
+        reporter = _reporter(console, quiet=quiet, json_events=json_events)
+        try:
+            stream = convert_stream(
+                list(inputs),
+                output,
+                engine=plan.choice.name,
+                engine_options=options,
+                options=settings.conversion,
+                render=settings.render,
+                passwords=passwords,
+                on_event=reporter.handle,
+                keep_pages=output is None,
+            )
+            async for result in stream:
+                summary.add(result)
+                if output is None and result.markdown:
+                    sys.stdout.write(result.markdown)
+                    sys.stdout.flush()
+        finally:
+            reporter.close()
+        seconds = time.monotonic() - started
     if not json_events and (not quiet or summary.problems):
-        summary.print(console, time.monotonic() - started, None if output is None else str(output))
+        summary.print(console, seconds, None if output is None else str(output))
     return exit_code_of_results(summary.statuses)

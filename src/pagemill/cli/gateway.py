@@ -105,7 +105,7 @@ async def _serve(settings: Settings, listener: socket.socket, *, announce: bool,
     from pagemill.gateway.server import GatewayServer  # noqa: PLC0415
 
     choice = choose_engine(settings.engine.name, settings.engine.endpoints)
-    options = settings.engine.all_options() if choice.name == "openai" else settings.engine.options
+    options = settings.engine.options_of(choice.name)
     engine = create_engine(choice.name, options)
     gateway = Gateway(settings.gateway, engine, settings.conversion, settings.render)
     server = GatewayServer(gateway, settings.gateway)

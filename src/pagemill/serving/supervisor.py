@@ -27,6 +27,7 @@ from pagemill.serving.liveness import LivenessWatch, Look
 from pagemill.serving.logs import ErrorLog, LogRecord, phase_of
 from pagemill.serving.options import WatchOptions
 from pagemill.serving.process import RecordHandler, ServerProcess
+from pagemill.serving.status import SupervisorStatus
 
 _PROBE_TIMEOUT_S = 60.0
 _TAKE_UP_S = 10.0
@@ -92,12 +93,18 @@ class Supervisor:
         self._stop_now = asyncio.Event()
         self._has_worked = False
         self.state = State.STOPPED
+        self._since = time.time()
         self.restarts = 0
         self.errors: Counter[ErrorClass] = Counter()
 
     def request_stop(self) -> None:
         """Asks for the end: the first time in good order, the second time at once."""
         (self._stop_now if self._stop.is_set() else self._stop).set()
+
+    def status(self) -> SupervisorStatus:
+        """How the server fares now."""
+        errors = {kind.value: count for kind, count in sorted(self.errors.items())}
+        return SupervisorStatus(self.state, self._since, self._command.base_url, self.restarts, errors)
 
     async def run(self) -> bool:
         """Keeps the server at work until `request_stop`.
@@ -293,6 +300,7 @@ class Supervisor:
 
     def _change(self, state: State, detail: str = "", url: str | None = None) -> None:
         self.state = state
+        self._since = time.time()
         self._on_event(StateChanged(state, detail, url))
 
 
