@@ -70,6 +70,7 @@ class FakeServer:
         version: What /version says; None for a server that has no such path.
         waiting: What /metrics says of its queue; None for a server that has no such path.
         preemptions: What /metrics says of preemptions.
+        metrics_break: Whether /metrics breaks the connection.
         health: HTTP status of /health.
         context: Tokens of prompt and answer together, as /v1/models says.
     """
@@ -80,6 +81,7 @@ class FakeServer:
     version: str | None = "0.30.0"
     waiting: int | None = None
     preemptions: int = 0
+    metrics_break: bool = False
     health: int = 200
     context: int = 16_384
     looks: int = 0
@@ -122,8 +124,10 @@ class FakeServer:
     async def _health(self, _request: web.Request) -> web.Response:
         return web.Response(status=self.health)
 
-    async def _metrics(self, _request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:
         self.looks += 1
+        if self.metrics_break and request.transport is not None:
+            request.transport.abort()
         if self.waiting is None:
             return web.Response(status=404)
         labels = 'engine="0",model_name="lightonocr"'

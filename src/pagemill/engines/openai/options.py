@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Literal
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from pagemill.domain.errors import ConfigurationError
 
+_USERINFO = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*://)?[^/?#]*@")
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -85,8 +87,9 @@ class OpenAIOptions(BaseModel):
     @model_validator(mode="after")
     def _routes_lead_to_endpoints(self) -> OpenAIOptions:
         for route in self.routes:
-            if clean_base_url(route.endpoint) not in self.endpoints:
-                raise ValueError(f"the route of {', '.join(route.languages)} leads to {route.endpoint}, no endpoint")
+            url = without_userinfo(clean_base_url(route.endpoint))
+            if url not in map(without_userinfo, self.endpoints):
+                raise ValueError(f"the route of {', '.join(route.languages)} leads to {url}, no endpoint")
         if sum(size_class.share for size_class in self.classes) > 1.0 + 1e-9:
             raise ValueError("the shares of the size classes add up to more than 1")
         return self
@@ -103,14 +106,13 @@ def clean_base_url(url: str) -> str:
         text = f"http://{text}"
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"'{url}' is no http or https URL")
+        raise ValueError(f"'{without_userinfo(url)}' is no http or https URL")
     return text if parts.path else f"{text}/v1"
 
 
 def without_userinfo(url: str) -> str:
-    """A URL as it may be shown: without user and password."""
-    parts = urlsplit(url)
-    return url if "@" not in parts.netloc else urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    """A URL, with a scheme or without, as it may be shown: without user and password."""
+    return _USERINFO.sub(r"\1", url.strip())
 
 
 def parse_options(options: Mapping[str, Any]) -> OpenAIOptions:

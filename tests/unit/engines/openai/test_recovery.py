@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp import web
 from PIL import Image
@@ -23,6 +24,7 @@ from pagemill.domain.errors import (
 )
 from pagemill.engines.openai import create_engine
 from pagemill.engines.openai.engine import OpenAIEngine
+from pagemill.engines.openai.exchange import transport_errors
 
 PARAMS = SamplingParams()
 
@@ -284,6 +286,24 @@ async def test_suspects_of_a_dead_server_wait_out_an_outage_together() -> None:
         # One after the other it would take twelve outages.
         outcomes = await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 8)
     assert {type(outcome) for outcome in outcomes} == {EngineUnavailableError}
+
+
+async def test_a_connection_that_is_not_made_in_time_is_no_slow_page() -> None:
+    with (
+        pytest.raises(EngineUnavailableError, match="http://host/v1 cannot be reached"),
+        transport_errors("http://host/v1", "Wait longer."),
+    ):
+        raise aiohttp.ConnectionTimeoutError("Connection timeout to host")
+
+
+async def test_each_server_is_asked_as_what_it_is() -> None:
+    async with FakeServer() as vllm, FakeServer(version=None) as other, engine_on(vllm, other) as engine:
+        await asyncio.gather(*(engine.recognize(page(n), PARAMS) for n in range(8)))
+        assert all("repetition_detection" in request.body for request in vllm.requests)
+        assert not any("repetition_detection" in request.body for request in other.requests)
+        assert vllm.requests
+        assert other.requests
+        assert "vllm 0.30.0" in engine.capabilities.version
 
 
 async def test_the_answer_fits_the_context_that_the_server_has() -> None:

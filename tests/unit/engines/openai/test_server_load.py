@@ -73,3 +73,30 @@ async def test_an_idle_server_and_one_without_metrics_are_left_in_peace() -> Non
         assert server.looks == 3
         assert engine.capacity == 30
         await engine.aclose()
+
+
+async def test_the_server_s_queue_is_told_while_it_works_and_forgotten_after() -> None:
+    async with FakeServer(lambda _request: Answer(delay_s=30), waiting=7) as server:
+        engine = await engine_on(server)
+        reading = asyncio.create_task(engine.recognize(PAGE, SamplingParams()))
+        await settled(lambda: engine.endpoints_status()[0].waiting == 7)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await settled(lambda: engine.endpoints_status()[0].waiting == 0)
+        looks = server.looks
+        await asyncio.sleep(0.1)
+        assert server.looks == looks
+        await engine.aclose()
+
+
+async def test_a_server_that_is_silent_for_a_while_is_looked_at_again() -> None:
+    async with FakeServer(lambda _request: Answer(delay_s=30), waiting=0) as server:
+        server.metrics_break = True
+        engine = await engine_on(server)
+        reading = asyncio.create_task(engine.recognize(PAGE, SamplingParams()))
+        await settled(lambda: server.looks >= 5)
+        server.metrics_break, server.waiting = False, 9
+        await settled(lambda: engine.endpoints_status()[0].waiting == 9)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await engine.aclose()
