@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -42,9 +43,9 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def serving(answer: bytes | Answer) -> AsyncIterator[Server]:
+async def serving(answer: bytes | Answer, context: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
     server = Server(answer)
-    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
+    listening = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=context)
     server.port = listening.sockets[0].getsockname()[1]
     try:
         yield server

@@ -3,10 +3,16 @@ from __future__ import annotations
 import asyncio
 import base64
 import gzip
+import ssl
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -125,6 +131,36 @@ async def test_a_name_that_leads_inside_is_not_called(addresses: list[str]) -> N
                 f"http://{host}/", FetchOptions(enabled=True, allowed_hosts=(host,)), max_bytes=100, lookup=lookup
             )
         assert server.requests == []
+
+
+def self_signed(folder: Path, name: str) -> ssl.SSLContext:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(timezone.utc)
+    builder = x509.CertificateBuilder(subject, subject, key.public_key(), 1, now, now + timedelta(days=1))
+    builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "key.pem").write_bytes(secret)
+    (folder / "certificate.pem").write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    return context
+
+
+async def test_a_server_must_prove_its_name_and_is_told_which_one_is_meant(tmp_path: Path) -> None:
+    async def lookup(_name: str) -> list[str]:
+        return ["127.0.0.1"]
+
+    meant: list[str | None] = []
+    context = self_signed(tmp_path, "documents.example")
+    context.sni_callback = lambda _socket, name, _context: meant.append(name)
+    async with serving(ok(), context) as server:
+        host = f"documents.example:{server.port}"
+        with pytest.raises(FetchError, match="could not be fetched"):
+            await fetch_document(f"https://{host}/", options(host), max_bytes=100, lookup=lookup)
+        assert server.requests == []
+    assert set(meant) == {"documents.example"}
 
 
 async def test_a_name_that_turns_inside_between_redirects_is_not_called_again() -> None:
