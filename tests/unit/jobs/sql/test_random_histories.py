@@ -187,5 +187,5 @@ class Histories(RuleBasedStateMachine):
 
 TestHistories = pytest.mark.slow(Histories.TestCase)
 TestHistories.settings = settings(
-    max_examples=50, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
