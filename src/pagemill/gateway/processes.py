@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pagemill.gateway.metrics import MULTIPROCESS, forget_process
@@ -31,12 +32,20 @@ class ProcessGroup:
         shared: Descriptors that they inherit.
         stop_s: Seconds that a process may take for a graceful stop.
         fatal_status: An exit status after which starting again makes no sense.
+        environment: Variables that they get besides those of this process.
     """
 
     def __init__(
-        self, commands: Sequence[Sequence[str]], *, shared: Sequence[int], stop_s: float, fatal_status: int
+        self,
+        commands: Sequence[Sequence[str]],
+        *,
+        shared: Sequence[int],
+        stop_s: float,
+        fatal_status: int,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._commands = commands
+        self._environment = dict(environment or {})
         self._shared = tuple(shared)
         self._stop_s = stop_s
         self._fatal_status = fatal_status
@@ -69,9 +78,8 @@ class ProcessGroup:
                 await self._stopping.wait()
                 await self._wait_for(keepers)
             finally:
+                self._stopping.set()
                 self._signal(signal.SIGKILL)
-                for keeper in keepers:
-                    keeper.cancel()
                 await asyncio.gather(*keepers, return_exceptions=True)
         return self._status
 
@@ -90,7 +98,7 @@ class ProcessGroup:
     def _signal(self, number: signal.Signals) -> None:
         for process in self._processes:
             if process.returncode is None:
-                process.send_signal(number)
+                _send(process, number)
 
     async def _keep(self, command: Sequence[str], folder: Path) -> None:
         pause = _FIRST_PAUSE_S
@@ -123,11 +131,12 @@ class ProcessGroup:
             pass_fds=self._shared,
             # Ctrl-C in a terminal goes to all of a group; they are told by us, once.
             start_new_session=True,
-            env={**os.environ, MULTIPROCESS: str(folder)},
+            env={**os.environ, **self._environment, MULTIPROCESS: str(folder)},
         )
         self._processes.add(process)
         if self._stopping.is_set():
-            process.terminate()
+            # It was started while the others were told to stop.
+            _send(process, signal.SIGTERM)
         try:
             return await process.wait()
         finally:
@@ -138,3 +147,9 @@ class ProcessGroup:
 
 async def _all(tasks: Sequence[asyncio.Task[None]]) -> None:
     await asyncio.gather(*tasks)
+
+
+def _send(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
+    # Not its own send_signal, which polls first: where that collects the exit status, asyncio gets none.
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, number)

@@ -93,7 +93,7 @@ class GatewayServer:
         try:
             services = await self._gateway.start()
             server = self._server(services)
-            with _logs_of_uvicorn():
+            with _logs_of_others():
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 try:
                     await self._serve(server, serving, services, on_ready)
@@ -174,14 +174,13 @@ class _ToStructlog(logging.Handler):
 
 
 @contextlib.contextmanager
-def _logs_of_uvicorn() -> Iterator[None]:
-    logger = logging.getLogger("uvicorn")
-    handler = _ToStructlog()
-    before = logger.propagate
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
+def _logs_of_others() -> Iterator[None]:
+    """What uvicorn says goes to our log; what the reader of forms says is in the answer already."""
+    with contextlib.ExitStack() as stack:
+        for name, handler in (("uvicorn", _ToStructlog()), ("python_multipart", logging.NullHandler())):
+            logger = logging.getLogger(name)
+            stack.callback(setattr, logger, "propagate", logger.propagate)
+            stack.callback(logger.removeHandler, handler)
+            logger.addHandler(handler)
+            logger.propagate = False
         yield
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = before
