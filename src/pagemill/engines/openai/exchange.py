@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,22 +54,22 @@ async def exchange(
     )
     slow = "See the options first_token_timeout_s and stall_timeout_s."
     with span("engine.request", engine_url=url), transport_errors(url, slow):
-        try:
-            async with session.post(
-                f"{url}/chat/completions", json=body, timeout=timeout, headers=outgoing_headers()
-            ) as response:
+        async with session.post(
+            f"{url}/chat/completions", json=body, timeout=timeout, headers=outgoing_headers()
+        ) as response:
+            streaming.add(response)
+            try:
                 if response.status != 200:
                     raise error_of_response(response.status, await response.read(), response.headers.get("Retry-After"))
-                streaming.add(response)
-                try:
-                    return await _read(response, options)
-                finally:
-                    streaming.discard(response)
-        except EngineUnavailableError as error:
-            # vLLM answers 500 to all requests in flight when its engine dies, but also while it drains.
-            if error.while_reading or await is_alive(session, url):
-                raise
-            raise EngineUnavailableError(str(error), while_reading=True) from error
+                return await _read(response, options)
+            except EngineUnavailableError as error:
+                # vLLM answers 500 to all requests in flight when its engine dies, but also to new ones while it drains.
+                # What a proxy says of a server that is out (502, 504) is no such sign: it may never have had the page.
+                if error.while_reading or response.status not in (200, 500) or await is_alive(session, url):
+                    raise
+                raise EngineUnavailableError(str(error), while_reading=True) from error
+            finally:
+                streaming.discard(response)
 
 
 @contextlib.contextmanager
@@ -100,9 +100,10 @@ async def _read(response: aiohttp.ClientResponse, options: OpenAIOptions) -> Ans
     usage, reason = Usage(), None
     patience = _Patience(response, options.first_token_timeout_s)
     try:
-        async for data in _with_end(response.content):
+        while True:
+            data = await response.content.readany()
             patience.heard(options.stall_timeout_s)
-            for delta in parser.end() if data is None else parser.feed(data):
+            for delta in parser.feed(data) if data else parser.end():
                 usage = delta.usage or usage
                 reason = delta.finish_reason or reason
                 loop = watch.feed(delta.text) if delta.text else None
@@ -110,6 +111,8 @@ async def _read(response: aiohttp.ClientResponse, options: OpenAIOptions) -> Ans
                     response.close()
                     kept = watch.text[: loop.start + len(loop.unit)]
                     return Answer(kept, FinishReason.REPETITION, usage)
+            if not data:
+                break
     except aiohttp.ClientError:
         if patience.is_over:
             raise asyncio.TimeoutError from None
@@ -121,13 +124,6 @@ async def _read(response: aiohttp.ClientResponse, options: OpenAIOptions) -> Ans
             "The server ended its answer in the middle.", "Look at its log.", while_reading=True
         )
     return Answer(watch.text, reason, usage)
-
-
-async def _with_end(content: aiohttp.StreamReader) -> AsyncIterator[bytes | None]:
-    """The pieces of a stream, and None behind the last one."""
-    async for data in content.iter_any():
-        yield data
-    yield None
 
 
 class _Patience:

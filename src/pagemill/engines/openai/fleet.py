@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,6 +26,9 @@ from pagemill.engines.openai.server_load import LoadWatch
 from pagemill.engines.openai.window import AdaptiveWindow, Overload
 from pagemill.engines.page_clock import waiting
 from pagemill.telemetry import get_logger
+
+_KEEP_ALIVE_S = 4.0
+"""vLLM closes idle connections after 5 s; a request on one that is just being closed would look like a death."""
 
 _log = get_logger("pagemill.engines.openai")
 
@@ -54,7 +58,7 @@ class Fleet:
         self._loads: dict[str, LoadWatch] = {}
         self.streaming: set[aiohttp.ClientResponse] = set()
         self._probes: set[asyncio.Task[None]] = set()
-        self._suspects = asyncio.Lock()
+        self._suspects: defaultdict[frozenset[str], asyncio.Lock] = defaultdict(asyncio.Lock)
         self._starting = asyncio.Lock()
         self.is_running = False
 
@@ -99,7 +103,7 @@ class Fleet:
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         for size_class in self._options.classes:
             self._sessions[endpoint.url, size_class.name] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), headers=headers
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S), headers=headers
             )
         self._loads[endpoint.url] = LoadWatch(endpoint, self.asking(endpoint))
 
@@ -167,7 +171,8 @@ class Fleet:
         """A turn at a server, for as long as the block lasts.
 
         When a server dies, any page that it was reading may be why: such suspects are tried again one by one, so that
-        the one that does it is alone when it does it again. Who waits to be that one holds no turn.
+        the one that does it is alone when it does it again. Who waits to be that one holds no turn, and keeps up nobody
+        who may go to other servers.
 
         Args:
             size_class: Class of the page.
@@ -182,7 +187,7 @@ class Fleet:
         async with contextlib.AsyncExitStack() as stack:
             with waiting():
                 if suspect:
-                    await stack.enter_async_context(self._suspects)
+                    await stack.enter_async_context(self._suspects[allowed])
                 lease = await dispatcher.acquire(size_class.name, tokens, allowed, self._options.outage_timeout_s)
             stack.callback(dispatcher.release, lease)
             if self.is_running:

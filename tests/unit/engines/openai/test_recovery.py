@@ -6,6 +6,7 @@ import asyncio
 import io
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
@@ -14,7 +15,15 @@ from aiohttp import web
 from PIL import Image
 
 from fake_openai import Answer, FakeServer, Request
-from pagemill.domain import FinishReason, PageImage, SamplingParams
+from pagemill.domain import (
+    BoundingBox,
+    FinishReason,
+    PageImage,
+    SamplingParams,
+    TextLayer,
+    TextSpan,
+    TextVerdict,
+)
 from pagemill.domain.errors import (
     EngineTimeoutError,
     EngineUnavailableError,
@@ -33,6 +42,13 @@ def page(index: int = 0, side: int = 280) -> PageImage:
     buffer = io.BytesIO()
     Image.new("L", (side, side), index % 256).save(buffer, "PNG")
     return PageImage(index, buffer.getvalue(), "image/png", side, side)
+
+
+def in_chinese(index: int) -> PageImage:
+    spans = (
+        TextSpan("市议会批准了河流治理项目的第二阶段，工程师将拆除两座废弃的堰坝。", BoundingBox(0, 0, 100, 10), 10.0),
+    )
+    return replace(page(index), text_layer=TextLayer(TextVerdict.SANE, spans))
 
 
 def made(*urls: str, **options: Any) -> OpenAIEngine:
@@ -178,6 +194,34 @@ async def test_a_draining_server_is_no_reason_to_quarantine_a_page() -> None:
         with pytest.raises(EngineUnavailableError):
             await engine.recognize(page(), PARAMS)
     assert len(server.requests) == 2
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("status", [502, 504])
+async def test_what_a_proxy_says_of_a_server_that_is_out_quarantines_no_page(status: int) -> None:
+    def script(request: Request) -> Answer:
+        return Answer(status=status) if request.number < 3 else Answer()
+
+    async with FakeServer(script, health=status) as server, engine_on(server) as engine:
+        assert (await engine.recognize(page(), PARAMS)).ok
+
+
+@pytest.mark.usefixtures("quick")
+async def test_suspects_do_not_keep_up_those_of_other_servers() -> None:
+    hanging = Answer(hang=True)
+    half, answers = FakeServer(lambda _request: hanging), iter([Answer(disconnect_after=1), Answer("whole")])
+    async with half, FakeServer(lambda _request: next(answers)) as brain:
+        routes = [{"languages": ["zh"], "endpoint": half.url}]
+        async with engine_on(half, brain, routes=routes, window={"initial": 1, "fixed": True}) as engine:
+            chinese = [asyncio.create_task(engine.recognize(in_chinese(n), PARAMS)) for n in range(2)]
+            await settled(lambda: half.in_flight == 1)
+            await half.__aexit__()
+            await settled(lambda: not engine.endpoints_status()[0].in_use)
+            result = await asyncio.wait_for(engine.recognize(page(), PARAMS), 20)
+            assert result.markdown == "whole"
+            for task in chinese:
+                task.cancel()
+            await asyncio.gather(*chinese, return_exceptions=True)
 
 
 @pytest.mark.usefixtures("quick")
