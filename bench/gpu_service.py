@@ -55,7 +55,7 @@ class Serve:
         self.process = subprocess.Popen(
             [
                 *PAGEMILL,
-                *("serve", "--json", "--model", str(arguments.model), "--port", "auto"),
+                *("serve", "--no-gateway", "--json", "--model", str(arguments.model), "--port", "auto"),
                 *("--vllm", str(arguments.vllm), "--log-file", str(folder / "vllm.jsonl")),
                 *(["--", *arguments.flags] if arguments.flags else []),
             ],

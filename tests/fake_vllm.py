@@ -113,6 +113,8 @@ class Server:
     async def answer(self, path: str, body: dict) -> tuple[int, bytes]:
         if path == "/health":
             return (200 if time.monotonic() >= self.healthy_at else 503), b""
+        if path == "/v1/models":
+            return 200, b'{"data": [{"id": "lightonocr", "max_model_len": 16384}]}'
         if path == "/load":
             return 200, json.dumps({"server_load": self.running}).encode()
         if path == "/metrics":
@@ -122,6 +124,8 @@ class Server:
             if self.behaviour["second_engine_hangs"]:
                 text += 'vllm:generation_tokens_total{engine="1"} 7\nvllm:num_requests_running{engine="1"} 1\n'
             return 200, text.encode()
+        if not body:
+            return 404, b""
         self.running += 1
         try:
             reason = await self.read_page(body)

@@ -26,6 +26,7 @@ FLAGS = ("--enforce-eager", "--kv-cache-memory-bytes", "268435456")
 ENVIRONMENT = {
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",
+    "PAGEMILL_SERVE__GATEWAY": "false",
     "PAGEMILL_SERVE__WATCH__LIVENESS_INTERVAL_S": "1",
     "PAGEMILL_SERVE__WATCH__PROBE_TIMEOUT_S": "15",
     "PAGEMILL_SERVE__WATCH__IDLE_PROBE_S": "0",

@@ -8,6 +8,9 @@ import signal
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +50,7 @@ def fake_environment(folder: Path, vllm: str, transformers: str) -> dict[str, st
     return {
         "PYTHONPATH": str(folder / f"site-{vllm}"),
         "PATH": f"{script.parent}:/usr/bin:/bin",
+        "PAGEMILL_SERVE__GATEWAY": "false",
         "PAGEMILL_SERVE__WATCH__POLL_INTERVAL_S": "0.05",
         "PAGEMILL_SERVE__WATCH__BACKOFF_FIRST_S": "0.05",
     }
@@ -207,3 +211,75 @@ def test_a_server_that_does_not_start_shows_its_first_error(
     assert done.returncode == 2
     assert "unrecognized arguments: --nonesuch" in " ".join(done.stderr.split())
     assert "Traceback" not in done.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_the_document_service_stands_before_the_server_and_stops_first(
+    model: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    settings = {"PAGEMILL_SERVE__GATEWAY": "true", "PAGEMILL_GATEWAY__DATA": str(tmp_path / "data")}
+    arguments = ("--model", model, "--port", "auto", "--gateway-port", str(port))
+    with serving(environment | settings, *arguments) as process:
+        lines = read_until(process, "Convert with")
+        lines += read_until(process, f"Ready: http://127.0.0.1:{port}") if str(port) not in "".join(lines) else []
+        service = f"http://127.0.0.1:{port}"
+        for _ in range(600):
+            if (answer := get(f"{service}/health/ready"))[0] == 200:
+                break
+            time.sleep(0.1)
+        assert answer[0] == 200, answer
+        metrics = get(f"{service}/metrics")[1]
+        assert 'pagemill_server_state{state="ready"} 1.0' in metrics
+        assert "pagemill_server_restarts 0.0" in metrics
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=60)[1]
+    assert process.returncode == 0, rest
+    assert [line.split(":")[0] for line in rest.splitlines()][-2:] == ["Draining", "Stopped"]
+    with pytest.raises(OSError, match="refused"):
+        get(f"{service}/health/live")
+
+
+def test_a_port_in_use_is_said_before_the_server_starts(model: Path, environment: dict[str, str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        arguments = ("--model", model, "--port", "auto", "--gateway", "--gateway-port", str(port))
+        with serving(environment, *arguments) as process:
+            _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"127.0.0.1:{port} cannot be listened on" in " ".join(errors.split())
+    assert "Starting" not in errors
+
+
+def test_a_killed_serve_takes_the_document_service_with_it(
+    model: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    port = free_port()
+    settings = {"PAGEMILL_SERVE__GATEWAY": "true", "PAGEMILL_GATEWAY__DATA": str(tmp_path / "data")}
+    with serving(environment | settings, "--model", model, "--port", "auto", "--gateway-port", str(port)) as process:
+        read_until(process, f"Ready: http://127.0.0.1:{port}")
+        process.kill()
+        process.communicate(timeout=60)
+    for _ in range(600):
+        try:
+            get(f"http://127.0.0.1:{port}/health/live")
+        except OSError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("the document service goes on")

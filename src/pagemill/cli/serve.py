@@ -16,7 +16,8 @@ import typer
 from rich.console import Console
 
 from pagemill.cli.exit_codes import ExitCode
-from pagemill.domain.errors import ConfigurationError, OutputError
+from pagemill.cli.front_service import FrontService
+from pagemill.domain.errors import ConfigurationError, MissingDependencyError, OutputError
 from pagemill.serving import Preparation, ServeEvent, ServeOptions, Supervisor, prepare
 from pagemill.serving.events import (
     ErrorSeen,
@@ -30,11 +31,12 @@ from pagemill.serving.events import (
 )
 from pagemill.serving.logs import LogRecord
 from pagemill.serving.process import RecordHandler
-from pagemill.settings import load_settings
+from pagemill.settings import Settings, load_settings
 from pagemill.telemetry import configure_logging
 
 _MODEL = "Model"
 _MACHINE = "Machine"
+_GATEWAY = "Document service"
 _RUN = "Run"
 
 
@@ -84,6 +86,22 @@ def serve_command(
     log_file: Annotated[
         Path | None, typer.Option(help="File for the server's log, as JSON lines.", rich_help_panel=_RUN)
     ] = None,
+    gateway: Annotated[
+        bool | None,
+        typer.Option(
+            "--gateway/--no-gateway",
+            help="Start the document service in front of it.  [default: gateway, where it is installed]",
+            rich_help_panel=_GATEWAY,
+        ),
+    ] = None,
+    gateway_host: Annotated[
+        str | None,
+        typer.Option(help="Address of the document service.  [default: 127.0.0.1]", rich_help_panel=_GATEWAY),
+    ] = None,
+    gateway_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Its port; 0 for any free one.  [default: 8080]", rich_help_panel=_GATEWAY),
+    ] = None,
     config: Annotated[
         Path | None, typer.Option(help="Settings file.  [default: pagemill.toml]", rich_help_panel=_RUN)
     ] = None,
@@ -91,7 +109,7 @@ def serve_command(
         bool, typer.Option("--json", help="Print events as JSON lines.", rich_help_panel=_RUN)
     ] = False,
 ) -> None:
-    """Serves LightOnOCR with vLLM, and starts it again when it dies or hangs.
+    """Serves LightOnOCR with vLLM, and starts it again when it dies or hangs; before it, the document service.
 
     Ctrl-C or SIGTERM lets pages in flight finish; a second one stops at once.
 
@@ -112,13 +130,32 @@ def serve_command(
         "vllm": vllm,
         "log_file": log_file,
         "extra_args": tuple(vllm_flags) if vllm_flags else None,
+        "gateway": gateway,
     }
-    settings = load_settings(config, {"serve": {name: value for name, value in given.items() if value is not None}})
+    front = {"host": gateway_host, "port": gateway_port}
+    settings = load_settings(config, {"serve": _given(given), "gateway": _given(front)})
     configure_logging(settings.log.level, settings.log.format)
     reporter = JsonServeReporter(sys.stdout) if json_events else PlainServeReporter(Console(stderr=True))
     prepared = prepare(settings.serve)
     reporter.prepared(prepared)
-    raise typer.Exit(asyncio.run(_run(prepared, reporter)))
+    raise typer.Exit(asyncio.run(_run(prepared, reporter, _front(settings, prepared, config))))
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _front(settings: Settings, prepared: Preparation, config: Path | None) -> FrontService | None:
+    """The document service in front of the server; None where it is not wanted, or not installed and not asked for."""
+    wanted = settings.serve.gateway
+    if wanted is False:
+        return None
+    try:
+        return FrontService(settings, prepared, config)
+    except MissingDependencyError:
+        if wanted:
+            raise
+        return None
 
 
 def _parse_port(text: str) -> int | Literal["auto"]:
@@ -129,26 +166,37 @@ def _parse_port(text: str) -> int | Literal["auto"]:
     return int(text)
 
 
-async def _run(prepared: Preparation, reporter: PlainServeReporter | JsonServeReporter) -> int:
+async def _run(
+    prepared: Preparation, reporter: PlainServeReporter | JsonServeReporter, front: FrontService | None
+) -> int:
     options = prepared.options
-    with _log_file(options.log_file, reporter.handle) as write_log:
+    with _log_file(options.log_file, reporter.handle) as write_log, front or contextlib.nullcontext():
 
         def take(record: LogRecord) -> None:
             write_log(record)
             reporter.log(record)
+
+        def handle(event: ServeEvent) -> None:
+            reporter.handle(event)
+            if front is not None:
+                front.tell(supervisor.status())
 
         supervisor = Supervisor(
             prepared.command,
             options.watch,
             model=options.served_name,
             api_key=None if options.api_key is None else options.api_key.get_secret_value(),
-            on_event=reporter.handle,
+            on_event=handle,
             on_record=take,
         )
+        stop = supervisor.request_stop if front is None else front.stop_before(supervisor.request_stop)
         loop = asyncio.get_running_loop()
         for name in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(name, supervisor.request_stop)
-        in_order = await supervisor.run()
+            loop.add_signal_handler(name, stop)
+        if front is None:
+            in_order = await supervisor.run()
+        else:
+            in_order = await front.run_with(supervisor)
     return ExitCode.SUCCESS if in_order else ExitCode.INTERRUPTED
 
 

@@ -18,6 +18,7 @@ MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
 
 _REQUEST_SECONDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _STAGE_SECONDS = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
+_SERVER_STATES = ("starting", "ready", "waiting", "draining", "stopped", "failed")
 _Mode = Literal["livesum", "mostrecent"]
 
 
@@ -44,6 +45,9 @@ class Metrics:
         self._gate_tokens = gauge("gate_tokens", "Tokens in flight.", mode="livesum")
         self._gate_window = gauge("gate_window_tokens", "Tokens that may be in flight.", mode="livesum")
         self._endpoint = gauge("endpoint", "Each engine server, by what is told.", ["url", "what"])
+        self._server_state = gauge("server_state", "1 for the state of the supervised server.", ["state"])
+        self._server_restarts = gauge("server_restarts", "Restarts of the supervised server.")
+        self._server_errors = gauge("server_errors", "Errors of the supervised server, by class.", ["kind"])
         self._streams = gauge("event_streams", "Open event streams.", mode="livesum")
         self._pages = Counter(
             "pagemill_pages", "Pages that were read, or failed.", ["outcome", "code"], registry=registry
@@ -133,6 +137,14 @@ class Metrics:
             for what, value in endpoint.items():
                 if isinstance(value, bool | int | float):
                     self._endpoint.labels(str(endpoint.get("url", "")), what).set(value)
+
+    def set_server(self, status: Mapping[str, Any]) -> None:
+        """Takes what the supervisor of the engine's server has told."""
+        for state in _SERVER_STATES:
+            self._server_state.labels(state).set(status["state"] == state)
+        self._server_restarts.set(status["restarts"])
+        for kind, count in status["errors"].items():
+            self._server_errors.labels(kind).set(count)
 
     def render(self) -> bytes:
         """Everything, in the text form of Prometheus."""

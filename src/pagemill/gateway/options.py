@@ -103,6 +103,9 @@ class GatewayOptions(BaseModel):
     blobs: str | None = Field(
         None, description="Where documents are kept: a folder, or an fsspec URL such as s3://bucket/prefix."
     )
+    engine_status: Path | None = Field(
+        None, description="File in which `pagemill serve` tells how its server fares; shown in the metrics."
+    )
     auth: Literal["auto", "required", "off"] = Field(
         "auto", description="API keys: asked for when one exists or the service listens beyond this machine."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import secrets
 import socket
@@ -96,10 +97,23 @@ class Services:
         )
         self.metrics.set_streams(self.streams.count)
         self.metrics.set_endpoints(self.engine_status())
+        if (status := _server_status(self.options.engine_status)) is not None:
+            self.metrics.set_server(status)
 
 
-def services_of(request: Request) -> Services:
-    """Dependency of routes: what they work with."""
+def _server_status(file: Path | None) -> dict[str, Any] | None:
+    """What the supervisor of the engine's server has written; None where there is none or it cannot be read."""
+    if file is None:
+        return None
+    try:
+        status = json.loads(file.read_bytes())
+        return {"state": str(status["state"]), "restarts": int(status["restarts"]), "errors": dict(status["errors"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+async def services_of(request: Request) -> Services:
+    """Dependency of routes: what they work with; a coroutine, as FastAPI runs all else in threads."""
     services: Services = request.app.state.services
     return services
 

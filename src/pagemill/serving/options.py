@@ -77,6 +77,9 @@ class ServeOptions(BaseModel):
     max_num_batched_tokens: int | None = Field(
         None, ge=1, description="Tokens of one step; nothing: 16384, on a CPU vLLM's own default."
     )
+    gateway: bool | None = Field(
+        None, description="Start the document service in front of it; nothing: where its packages are installed."
+    )
     extra_args: tuple[str, ...] = Field((), description="More flags for vllm serve, as they are.")
     log_file: Path | None = Field(None, description="File for the server's log, as JSON lines.")
     watch: WatchOptions = WatchOptions()
