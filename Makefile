@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+VLLM_VENV ?= .venv-vllm
 EXAMPLES := examples/two-column-article.pdf examples/invoice.pdf examples/skewed-scan.jpg examples/chinese-report.pdf
 
 .PHONY: run test test-fast lint format bench quality lock clean
@@ -13,7 +14,7 @@ run: $(VENV)/.installed-run
 
 test: $(STAMP) lint
 	@tests/install_tools.sh
-	$(BIN)/pytest
+	vllm=$$(tests/vllm/ensure.sh $(VLLM_VENV)) && PAGEMILL_VLLM=$${PAGEMILL_VLLM-$$vllm} $(BIN)/pytest
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow" -x -q
@@ -61,4 +62,4 @@ $(STAMP): $(VENV)/bin/python pyproject.toml requirements.lock
 	@touch $@ $(VENV)/.installed-run
 
 clean:
-	rm -rf $(VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VLLM_VENV) out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

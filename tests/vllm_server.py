@@ -38,7 +38,7 @@ ENVIRONMENT = {
 def vllm() -> Path:
     """The vllm executable that PAGEMILL_VLLM names."""
     named = os.environ.get("PAGEMILL_VLLM")
-    if named is None:
+    if not named:
         pytest.skip("PAGEMILL_VLLM names no vllm executable: see tests/vllm/install.sh")
     return Path(named)
 
