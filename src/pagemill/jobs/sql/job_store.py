@@ -83,6 +83,9 @@ class SqlJobStore:
 
     async def lease(self, owner: str, pages: int) -> list[Task]:
         """See `JobStore.lease`."""
+        # Those who ask in vain, again and again, must not take the lock that a transaction takes.
+        if not await self._database.read(leasing.any_queued):
+            return []
         return await self._database.write(
             lambda transaction: leasing.lease(transaction, self._options, owner, pages, self._batch_first)
         )

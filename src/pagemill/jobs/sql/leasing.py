@@ -25,6 +25,11 @@ _MOST_PIECES = 64
 """Of one transaction, which must be short."""
 
 
+def any_queued(transaction: Transaction) -> bool:
+    """Whether there is work that nobody holds."""
+    return transaction.row(sa.select(tasks.c.id).where(tasks.c.state == QUEUED).limit(1)) is not None
+
+
 def lease(
     transaction: Transaction, options: StoreOptions, owner: str, room: int, batch_first: Iterator[bool]
 ) -> list[Task]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -50,6 +51,13 @@ def test_a_missing_driver_is_named_with_what_installs_it(monkeypatch: pytest.Mon
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     with pytest.raises(MissingDependencyError, match=r"pagemill\[postgres\]"):
         opened("postgresql://u@h/d")
+
+
+def test_without_the_packages_of_the_gateway_the_extra_is_named() -> None:
+    program = "import sys; sys.modules['sqlalchemy'] = None; import pagemill.jobs.sql"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "MissingDependencyError" in done.stderr.splitlines()[-1]
+    assert "pagemill[gateway]" in done.stderr.splitlines()[-1]
 
 
 async def test_the_migrations_make_the_tables_that_the_code_knows(database: Database) -> None:
