@@ -165,7 +165,7 @@ class StoredPage:
     Attributes:
         index: Position in the document, from 0.
         ok: Whether the page is complete.
-        data: The result in full, encoded; the store does not look into it.
+        data: The result in full, encoded; the store does not look into it. Empty for a page that it failed itself.
         error: Why it failed.
         usage: Tokens.
         figures: Blobs of the pictures that it links to.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from pagemill.conversion.codec import page_from_json, page_to_json, with_figure_data
-from pagemill.domain import Page, PageResult, StoredPage
+from pagemill.domain import FinishReason, Page, PageResult, StoredPage
 
 _LEVEL = 6
 
@@ -65,7 +65,10 @@ def encode_page(job_id: str, attempt: int, page: Page, result: PageResult) -> St
 
 
 def decode_page(stored: StoredPage) -> DecodedPage:
-    """The page that `encode_page` packed."""
+    """The page that `encode_page` packed, or one that the store failed because nobody came to its end."""
+    if not stored.data:
+        unread = PageResult(stored.index, "", FinishReason.ERROR, attempts=0, error=stored.error)
+        return DecodedPage(Page(stored.index, 0.0, 0.0), unread, {})
     value = json.loads(zlib.decompress(stored.data))
     return DecodedPage(Page(*value["page"]), page_from_json(value["result"]), value["blobs"])
 

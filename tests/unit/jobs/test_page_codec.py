@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pagemill.domain import BoundingBox, Figure, Page, PageError, PageFlag, PageResult, Usage
+from pagemill.domain import BoundingBox, Figure, Page, PageError, PageFlag, PageResult, StoredPage, Usage
 from pagemill.jobs.page_codec import decode_page, encode_page, figure_blobs
 
 PAGE = Page(3, 595.5, 842.0, 90)
@@ -42,3 +42,11 @@ def test_a_failed_page_says_why() -> None:
     assert not stored.ok
     assert stored.error == failed.error
     assert decode_page(stored).result.error == failed.error
+
+
+def test_a_page_that_the_store_failed_itself_can_be_shown() -> None:
+    error = PageError("page_quarantined", "11 workers have vanished while they worked on it")
+    decoded = decode_page(StoredPage(5, ok=False, data=b"", error=error))
+    assert (decoded.page.index, decoded.result.index, decoded.result.error) == (5, 5, error)
+    assert not decoded.result.ok
+    assert decoded.result.markdown == ""
