@@ -12,6 +12,7 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer.main
@@ -20,9 +21,18 @@ from pydantic import BaseModel
 from pagemill.cli.app import app
 from pagemill.cli.exit_codes import ExitCode, exit_code_of_error
 from pagemill.domain.errors import PagemillError
+from pagemill.gateway.errors import status_of
 from pagemill.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
+_TYPES = {
+    "str": "text",
+    "SecretStr": "text",
+    "Path": "path",
+    "int": "whole number",
+    "float": "number",
+    "bool": "`true`, `false`",
+}
 NOTICE = "<!-- Written by docs/generate_reference.py; do not edit. -->\n\n"
 
 
@@ -58,9 +68,8 @@ def type_name(annotation: object) -> str:
         return f"list of {type_name(typing.get_args(annotation)[0])}"
     if origin is dict:
         return "table"
-    return {"str": "text", "int": "whole number", "float": "number", "bool": "`true`, `false`"}.get(
-        getattr(annotation, "__name__", ""), getattr(annotation, "__name__", str(annotation))
-    )
+    name = getattr(annotation, "__name__", str(annotation))
+    return _TYPES.get(name, name)
 
 
 def default_text(value: object) -> str:
@@ -116,13 +125,25 @@ def settings_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def commands_of(command: object, name: str) -> Iterator[tuple[str, typing.Any]]:
+    """All commands with their full names, those of groups in place of the group."""
+    for child, below in sorted(getattr(command, "commands", {}).items()):
+        if hasattr(below, "commands"):
+            yield from commands_of(below, f"{name} {child}")
+        else:
+            yield f"{name} {child}", below
+
+
 def cli_page() -> str:
     """docs/reference/cli.md."""
-    root = typer.main.get_command(app)
     lines = ["# Command line\n"]
-    for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
-        lines += [f"## `pagemill {name}`\n", inspect.cleandoc(command.help or "") + "\n"]
-        rows = [parameter for parameter in command.params if parameter.name != "help"]
+    for name, command in commands_of(typer.main.get_command(app), "pagemill"):
+        lines += [f"## `{name}`\n", inspect.cleandoc(command.help or "") + "\n"]
+        rows = [
+            parameter
+            for parameter in command.params
+            if parameter.name != "help" and not getattr(parameter, "hidden", False)
+        ]
         if rows:
             lines += ["| option | meaning |", "|---|---|"]
         for parameter in rows:
@@ -149,8 +170,12 @@ def errors_page() -> str:
         "Every error has a stable code. It stands in the sidecar (`pages[].error.code`), in the events of `--json` and",
         'in the page markers of the Markdown. `--retry-failed` tries failed pages again; "may pass" says where that',
         "is likely to help without changing anything.\n",
-        "| code | meaning | may pass | exit status |",
-        "|---|---|---|---|",
+        "The service answers a request that fails with the HTTP status that is named and with the code in `error.code`.",
+        "What is wrong with a page or a document stands in its job and in its result; asking for these is no failure.",
+        "It has three more codes: `not_found` (404, no such path), `method_not_allowed` (405), and `internal_error` (500, a",
+        "fault of the service, which its log tells under the request's id).\n",
+        "| code | meaning | may pass | exit status | HTTP status |",
+        "|---|---|---|---|---|",
     ]
 
     def walk(kind: type[PagemillError]) -> None:
@@ -158,8 +183,10 @@ def errors_page() -> str:
             if not child.__module__.startswith("pagemill"):
                 continue
             text = (inspect.getdoc(child) or "").splitlines()[0]
-            status = exit_code_of_error(child(""))
-            lines.append(f"| `{child.code}` | {text} | {'yes' if child.retryable else 'no'} | {status.value} |")
+            error = child("")
+            may_pass = "yes" if child.retryable else "no"
+            exit_status, status = exit_code_of_error(error).value, status_of(error)
+            lines.append(f"| `{child.code}` | {text} | {may_pass} | {exit_status} | {status} |")
             walk(child)
 
     walk(PagemillError)
