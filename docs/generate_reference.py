@@ -170,10 +170,10 @@ def errors_page() -> str:
         "Every error has a stable code. It stands in the sidecar (`pages[].error.code`), in the events of `--json` and",
         'in the page markers of the Markdown. `--retry-failed` tries failed pages again; "may pass" says where that',
         "is likely to help without changing anything.\n",
-        "The service answers a request that fails with the HTTP status that is named and with the code in `error.code`.",
+        "The service answers a request that fails with the HTTP status that is named, and the code in `error.code`.",
         "What is wrong with a page or a document stands in its job and in its result; asking for these is no failure.",
-        "It has three more codes: `not_found` (404, no such path), `method_not_allowed` (405), and `internal_error` (500, a",
-        "fault of the service, which its log tells under the request's id).\n",
+        "It has three more codes: `not_found` (404, no such path), `method_not_allowed` (405), and `internal_error`",
+        "(500, a fault of the service, which its log tells under the request's id).\n",
         "| code | meaning | may pass | exit status | HTTP status |",
         "|---|---|---|---|---|",
     ]
