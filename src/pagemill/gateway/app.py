@@ -18,7 +18,8 @@ from pagemill.gateway.routes import documents, events, health, jobs, ocr, openai
 from pagemill.gateway.runtime import Services
 from pagemill.gateway.schemas import DocumentRequest
 
-_ROUTERS = (documents.router, jobs.router, events.router, results.router, openai.router, ocr.router)
+_ROUTERS = (openai.router, documents.router, jobs.router, events.router, results.router, ocr.router)
+"""Those with the most requests first: routes are looked for in order."""
 _READ_BY_ROUTES = (DocumentRequest, OcrRequest)
 """Bodies that FastAPI does not read for us, and so does not describe."""
 

@@ -22,7 +22,7 @@ from pagemill.domain.errors import (
 )
 from pagemill.engines.openai.tokens import image_tokens
 from pagemill.gateway.fetch import fetch_document
-from pagemill.gateway.image_heads import HEAD_BYTES, image_size
+from pagemill.gateway.image_heads import image_size
 from pagemill.gateway.options import FetchOptions
 
 MODEL_ALIASES = frozenset({"", "default", "pagemill"})
@@ -31,8 +31,11 @@ MODEL_ALIASES = frozenset({"", "default", "pagemill"})
 _MAX_PIXELS = 178_956_970
 """Beyond it servers fail on the image, having read all of it."""
 _MOST_ITEMS = 200_000
+_UNCOUNTED_BYTES = 2**20
 _MOST_FETCHED = 16
 _LONGEST_HEAD = 256
+_HEADS = (1024, 65_536)
+"""Characters of base64, multiples of 4: enough for most files; for all but JPEG files with much before the picture."""
 _BYTES_PER_TOKEN = 4
 _REMEDY = "See https://platform.openai.com/docs/api-reference/chat for its form."
 
@@ -95,8 +98,8 @@ async def read_chat_request(
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
-    # A body of nothing but commas and brackets would take a hundred times its size.
-    if sum(map(body.count, (b",", b"[", b"{"))) > _MOST_ITEMS:
+    # A body of nothing but commas and brackets would take a hundred times its size; small ones may.
+    if len(body) > _UNCOUNTED_BYTES and sum(map(body.count, (b",", b"[", b"{"))) > _MOST_ITEMS:
         raise RequestError(f"The request has more than {_MOST_ITEMS} items.", "Send less at once.")
     try:
         request = pydantic_core.from_json(body, allow_inf_nan=False, cache_strings="keys")
@@ -172,11 +175,11 @@ def _image_size(url: str, place: str) -> tuple[int, int]:
             "The data: URL has no base64 in it.", "Write it as data:image/png;base64,iVBORw0...", param=place
         )
     start = len(head) + 1
+    size = None
     try:
-        # Most heads are short; where one is not, everything is looked at.
-        size = image_size(base64.b64decode(url[start : start + HEAD_BYTES // 3 * 4])) or image_size(
-            base64.b64decode(url[start:])
-        )
+        # Where the first bytes do not tell, more are looked at, and at last all.
+        for characters in (*_HEADS, len(url)):
+            size = size or image_size(base64.b64decode(url[start : start + characters]))
     except ValueError:
         raise RequestError(
             "The data: URL holds no valid base64.", "Encode the whole image, with padding.", param=place

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import struct
 
-HEAD_BYTES = 48 * 1024
-"""Enough for all but JPEG files with much before the picture itself; a multiple of 3, as base64 likes it."""
-
 _JPEG_WITHOUT_SIZE = frozenset({0xC4, 0xC8, 0xCC})
 """Markers in the range of frames that are none: tables, an extension, arithmetic conditioning (ITU T.81, table B.1)."""
 _JPEG_ALONE = frozenset({0x01, *range(0xD0, 0xD9)})

@@ -127,4 +127,4 @@ async def test_content_without_urls_is_the_servers_to_judge(content):
 
 async def test_a_body_of_very_many_items_is_not_even_read():
     with pytest.raises(RequestError, match="200000 items"):
-        await read(b'{"messages":[' + b"{}," * 200_001 + b"{}]}")
+        await read(b'{"messages":[' + b"{}," * 400_000 + b"{}]}")

@@ -58,7 +58,7 @@ def model_name(services: Services) -> str:
     return engine.model if isinstance(engine, OpenAIEngine) else f"pagemill-{engine.name}"
 
 
-def _proxy_of(request: Request, services: ServicesDependency) -> ChatProxy:
+async def _proxy_of(request: Request, services: ServicesDependency) -> ChatProxy:
     proxy: ChatProxy | None = request.app.state.chat
     if proxy is None:
         raise NotSupportedError(
