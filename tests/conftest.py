@@ -13,6 +13,7 @@ import pytest
 # Fixtures of several folders of tests.
 from postgres import postgres  # noqa: F401
 from stores import clock, database, open_store, store, store_url  # noqa: F401
+from trace_collector import collector  # noqa: F401
 from vllm_server import tiny_model, vllm  # noqa: F401
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -19,6 +19,9 @@ from pagemill.api import convert_async
 from pagemill.conversion import ConversionOptions, OutputFormat
 from pagemill.domain import PageImage
 from pagemill.domain.errors import EngineError
+from pagemill.engines import create_engine
+from pagemill.telemetry import configure_tracing, shutdown_tracing
+from trace_collector import Collector
 
 MakePdf = Callable[..., Path]
 
@@ -448,6 +451,37 @@ async def test_work_that_is_not_done_in_time_is_handed_back_at_once(tmp_path: Pa
     async with serving(tmp_path / "data", engine, store={"lease_s": 3600}) as service:
         assert (await service.ended(job["id"]))["outcome"] == "success"
         assert sorted(engine.seen) == [1, 2]
+
+
+async def test_one_trace_leads_from_the_request_to_its_pages(service: Served, pdf: Path, collector: Collector) -> None:
+    trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    configure_tracing(collector.url, "pagemill-test", "1")
+    headers = {"traceparent": f"00-{trace}-{parent}-01"}
+    job = await service.json("POST", "/v1/documents", status=202, data=form(pdf), headers=headers)
+    await service.ended(job["id"])
+    shutdown_tracing()
+    spans = [span for span in collector.spans() if span.trace_id.hex() == trace]
+    assert sorted(span.name for span in spans) == ["gateway.request", "job.open", *["job.page"] * 3]
+    request = next(span for span in spans if span.name == "gateway.request")
+    assert request.parent_span_id.hex() == parent
+    assert {span.parent_span_id for span in spans if span is not request} == {request.span_id}
+
+
+@pytest.mark.slow
+async def test_results_of_the_embedded_engine_are_the_files_of_convert(tmp_path: Path, examples: Path) -> None:
+    documents = [examples / "two-column-article.pdf", examples / "invoice.pdf"]
+    out = tmp_path / "out"
+    await convert_async(documents, out, engine="embedded", options=ConversionOptions(render_workers=1))
+    async with serving(tmp_path / "data", create_engine("embedded")) as service:
+        for document in documents:
+            job = await service.submit(document)
+            await service.ended(job["id"])
+            async with service.client.get(f"/v1/jobs/{job['id']}/result?format=zip") as response:
+                packed = zipfile.ZipFile(io.BytesIO(await response.read()))
+            for name in packed.namelist():
+                if not name.endswith(".json"):
+                    assert packed.read(name) == (out / name).read_bytes()
+            assert f"{document.stem}.md" in packed.namelist()
 
 
 async def test_documents_wait_for_an_engine_that_is_not_there_yet(tmp_path: Path, pdf: Path) -> None:

@@ -7,19 +7,20 @@ import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
+from pagemill._version import __version__
 from pagemill.api import choose_engine
 from pagemill.cli.exit_codes import ExitCode
 from pagemill.domain.errors import MissingDependencyError
 from pagemill.engines import create_engine
 from pagemill.settings import Settings, load_settings
-from pagemill.telemetry import LogLevel, configure_logging, get_logger
+from pagemill.telemetry import LogLevel, configure_logging, configure_tracing, get_logger, shutdown_tracing
 
 if TYPE_CHECKING:
     from pagemill.gateway.runtime import Services
@@ -91,12 +92,23 @@ def _run(settings: Settings, socket_fd: int | None, *, announce: bool) -> int:
             "Install it with: pip install 'pagemill[gateway]'",
         ) from error
     if socket_fd is not None:
-        with socket.socket(fileno=socket_fd) as listener:
+        with socket.socket(fileno=socket_fd) as listener, _traces(settings):
             return asyncio.run(_serve(settings, listener, announce=announce, child=True))
     with listen(settings.gateway.host, settings.gateway.port) as listener:
         if settings.gateway.processes > 1:
             return asyncio.run(_supervise(settings, listener))
-        return asyncio.run(_serve(settings, listener, announce=True, child=False))
+        with _traces(settings):
+            return asyncio.run(_serve(settings, listener, announce=True, child=False))
+
+
+@contextlib.contextmanager
+def _traces(settings: Settings) -> Iterator[None]:
+    if settings.gateway.traces is not None:
+        configure_tracing(settings.gateway.traces, "pagemill-gateway", __version__)
+    try:
+        yield
+    finally:
+        shutdown_tracing()
 
 
 async def _serve(settings: Settings, listener: socket.socket, *, announce: bool, child: bool) -> int:

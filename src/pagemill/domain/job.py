@@ -57,6 +57,7 @@ class NewJob:
         webhook: URL that is told of the end.
         secrets: Passwords for the document; deleted when the job has ended, never part of an answer.
         request_id: Of the request that brought it; for logs.
+        trace: Where the trace of that request goes on (W3C `traceparent`); empty for none.
         deadline: Time by which it must have ended, in seconds since the epoch; None for no bound.
     """
 
@@ -74,6 +75,7 @@ class NewJob:
     webhook: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     request_id: str = ""
+    trace: str = ""
     deadline: float | None = None
 
 
@@ -113,6 +115,7 @@ class Job:
     error: PageError | None = None
     webhook: str | None = None
     request_id: str = ""
+    trace: str = ""
     deadline: float | None = None
     attempt: int = 1
 

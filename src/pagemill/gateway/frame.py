@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pagemill.domain.errors import StoppingError, StoreUnavailableError
 from pagemill.gateway.errors import error_response, unexpected_response
 from pagemill.gateway.runtime import Services
-from pagemill.telemetry import get_logger
+from pagemill.telemetry import TraceContext, get_logger, span
 
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,128}")
 """What clients send and logs show: nothing that a terminal or a parser of logs could take for something else."""
@@ -45,12 +45,17 @@ class Frame:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        given = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        given = headers.get("x-request-id", "")
         request_id = given if _PLAIN.fullmatch(given) else f"req_{secrets.token_hex(12)}"
         scope.setdefault("state", {})["request_id"] = request_id
         answer = _Answer(send, request_id)
         started = time.monotonic()
-        with structlog.contextvars.bound_contextvars(request_id=request_id), self._services.lifecycle.request():
+        with (
+            structlog.contextvars.bound_contextvars(request_id=request_id),
+            self._services.lifecycle.request(),
+            span("gateway.request", TraceContext.of_headers(headers), method=scope["method"], request_id=request_id),
+        ):
             try:
                 await self._answer(scope, receive, answer)
             finally:

@@ -106,6 +106,9 @@ class GatewayOptions(BaseModel):
     engine_status: Path | None = Field(
         None, description="File in which `pagemill serve` tells how its server fares; shown in the metrics."
     )
+    traces: str | None = Field(
+        None, description="Base URL of an OpenTelemetry collector (OTLP over HTTP), e.g. http://127.0.0.1:4318."
+    )
     auth: Literal["auto", "required", "off"] = Field(
         "auto", description="API keys: asked for when one exists or the service listens beyond this machine."
     )

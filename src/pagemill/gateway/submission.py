@@ -30,6 +30,7 @@ from pagemill.gateway.schemas import Wishes
 from pagemill.gateway.uploads import Upload
 from pagemill.gateway.webhooks import check_webhook_url
 from pagemill.jobs.options import DocumentOptions, conversion_options
+from pagemill.telemetry import current_context
 
 _OWN_FIELDS = frozenset({"options", "priority", "webhook", "password"})
 _ONE_OF_A_BATCH = "\x1f"
@@ -186,6 +187,7 @@ def _new_jobs(
                 webhook=wishes.webhook,
                 secrets=wishes.passwords,
                 request_id=order.request_id,
+                trace=current_context().traceparent,
                 deadline=now + services.options.limits.job_s,
             )
         )

@@ -36,7 +36,7 @@ from pagemill.jobs.gate import CLAIMANT, Claimant
 from pagemill.jobs.options import conversion_options
 from pagemill.jobs.page_codec import encode_page, figure_blobs
 from pagemill.jobs.store import JobStore
-from pagemill.telemetry import get_logger, span
+from pagemill.telemetry import TraceContext, get_logger, span
 
 _IDLE_S = 0.3
 _HEARTBEAT_S = 1.0
@@ -252,7 +252,7 @@ class JobWorker:
             await self._insist(lambda: self._store.open_failed(task, _internal_error("The document")))
             return
         options = conversion_options(self._conversion, job.options)
-        with span("job.open", job=job.id):
+        with span("job.open", TraceContext(job.trace), job=job.id):
             try:
                 async with self._blobs.local(job.blob) as path:
                     info = await self._pool.inspect(DocumentSource(path, job.name, task.secrets))
@@ -297,7 +297,7 @@ class JobWorker:
         job = task.job
         structlog.contextvars.bind_contextvars(page=page.index + 1)
         started = time.monotonic()
-        with span("job.page", job=job.id, page=page.index + 1):
+        with span("job.page", TraceContext(job.trace), job=job.id, page=page.index + 1):
             if self._faults[task.id] >= _FAULTS_TO_FAIL:
                 result = _failed_page(page)
             else:

@@ -28,6 +28,7 @@ _PLAIN = (
     "expires_at",
     "webhook",
     "request_id",
+    "trace",
     "deadline",
     "attempt",
 )

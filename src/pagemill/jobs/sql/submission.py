@@ -131,6 +131,7 @@ def _job_row(job: NewJob, flow: Row, turn: int, now: float) -> dict[str, Any]:
         "fingerprint": job.fingerprint,
         "webhook": None if job.webhook is None else clean(job.webhook),
         "request_id": clean(job.request_id),
+        "trace": clean(job.trace),
         "deadline": job.deadline,
         "format": "",
         "pages_total": None,

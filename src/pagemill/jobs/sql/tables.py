@@ -50,6 +50,7 @@ jobs = sa.Table(
     sa.Column("fingerprint", sa.Text, nullable=False),
     sa.Column("webhook", sa.Text),
     sa.Column("request_id", sa.Text, nullable=False),
+    sa.Column("trace", sa.Text, nullable=False),
     sa.Column("deadline", sa.Double),
     sa.Column("format", sa.Text, nullable=False, default=""),
     sa.Column("pages_total", sa.Integer),

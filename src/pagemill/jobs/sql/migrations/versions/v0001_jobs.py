@@ -46,6 +46,7 @@ def upgrade() -> None:
         sa.Column("fingerprint", sa.Text, nullable=False),
         sa.Column("webhook", sa.Text),
         sa.Column("request_id", sa.Text, nullable=False),
+        sa.Column("trace", sa.Text, nullable=False),
         sa.Column("deadline", sa.Double),
         sa.Column("format", sa.Text, nullable=False),
         sa.Column("pages_total", sa.Integer),
