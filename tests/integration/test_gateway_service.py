@@ -131,6 +131,8 @@ def test_a_second_signal_does_not_wait_for_work(tmp_path: Path, pdf: bytes) -> N
         wait_for(lambda: service.call("GET", "/health/ready").status == 503)
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
+    with started(tmp_path, GATEWAY__STORE__LEASE_S="3600") as (service, _):
+        assert service.ended(job["id"])["outcome"] == "success"
 
 
 def test_processes_share_everything_and_one_that_is_killed_is_replaced(tmp_path: Path, pdf: bytes) -> None:

@@ -87,7 +87,7 @@ class Frame:
         method = scope["method"] if scope["method"] in _KNOWN_METHODS else "other"
         self._services.metrics.request_done(method, route, status, seconds)
         state: dict[str, Any] = scope.get("state", {})
-        job_id = str(scope.get("path_params", {}).get("job_id", ""))
+        job_id = str(scope.get("path_params", {}).get("job_id") or state.get("job_id", ""))
         _log.info(
             "request",
             method=method,

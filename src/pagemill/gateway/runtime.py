@@ -43,6 +43,7 @@ _HEAVY_AT_ONCE = 2
 _RESTART_S, _LONGEST_RESTART_S = 1.0, 15.0
 _LEAST_SWEEP_S, _LONGEST_SWEEP_S = 0.5, 5.0
 _GAUGES_S = 2.0
+_HAND_BACK_S = 5.0
 
 EngineStatus = Callable[[], Sequence[Mapping[str, Any]]]
 """Tells of each server of the engine its `url` and state; nothing for engines without servers."""
@@ -271,16 +272,22 @@ class Gateway:
         """
         ends_at = time.monotonic() + self._options.drain_s
         services.lifecycle.stop()
-        if self._worker is not None:
-            await self._worker.stop(self._options.drain_s)
+        await self._stop_work(self._options.drain_s)
         await services.lifecycle.idle(max(0.0, ends_at - time.monotonic()))
         if self._sender is not None:
             self._sender.stop()
 
+    async def _stop_work(self, drain_s: float) -> None:
+        """Stops the worker; a store that does not answer while work is handed back keeps nobody waiting."""
+        if self._worker is not None:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._worker.stop(drain_s), drain_s + _HAND_BACK_S)
+
     async def aclose(self) -> None:
         """Ends what still runs, and closes everything; safe to call twice."""
+        await self._stop_work(0.0)
         tasks = [*self._tasks, *([self._working] if self._working is not None else [])]
-        self._tasks, self._working = [], None
+        self._tasks, self._working, self._worker = [], None, None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

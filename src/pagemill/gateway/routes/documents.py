@@ -114,6 +114,7 @@ async def submit_document(
             uploads, wishes = await _from_form(request, folder, 1, Priority.INTERACTIVE)
         order = Order(wishes, idempotency_key, request.state.request_id)
         [job] = await submit(services, caller, uploads, order)
+    request.state.job_id = job.id
     body = describe_job(job, place=await services.jobs.place(job)).model_dump(mode="json")
     headers = {"Location": body["links"]["self"], "Retry-After": "1"}
     return JSONResponse(body, status_code=202, headers=headers)
