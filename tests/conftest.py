@@ -9,12 +9,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Fixtures of several folders of tests.
 from postgres import postgres  # noqa: F401
 from stores import clock, database, open_store, store, store_url  # noqa: F401
 from trace_collector import collector  # noqa: F401
 from vllm_server import tiny_model, vllm  # noqa: F401
+
+# On a busy machine an example may take any time.
+settings.register_profile("pagemill", deadline=None)
+settings.load_profile("pagemill")
 
 ROOT = Path(__file__).resolve().parent.parent
 
