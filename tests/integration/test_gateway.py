@@ -319,6 +319,29 @@ async def test_events_tell_everything_once_and_go_on_where_they_broke_off(servic
         assert response.status == 204
 
 
+async def test_quiet_streams_say_that_they_live_and_end_with_the_process(
+    tmp_path: Path, pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pagemill.gateway.routes.events._HEARTBEAT_S", 0.0)
+    async with serving(tmp_path / "data", FakeEngine(), work=False) as service:
+        job = await service.submit(pdf)
+        async with service.client.get(f"/v1/jobs/{job['id']}/events") as stream:
+            while (await stream.content.readline()) != b": still here\n":
+                assert not stream.content.at_eof()
+            service.server.request_stop()
+            assert b"event: succeeded" not in await stream.read()
+
+
+async def test_results_for_browsers_run_nothing(service: Served, pdf: Path) -> None:
+    job = await service.submit(pdf)
+    await service.ended(job["id"])
+    async with service.client.get(f"/v1/jobs/{job['id']}/result?format=html") as response:
+        assert "sandbox" in response.headers["Content-Security-Policy"]
+        assert "default-src 'none'" in response.headers["Content-Security-Policy"]
+        assert response.headers["Content-Disposition"].startswith("attachment")
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
 async def test_no_more_event_streams_than_allowed(tmp_path: Path, pdf: Path) -> None:
     held = Held(set())
     async with serving(tmp_path / "data", held.engine(), limits={"streams": 1}) as service:
