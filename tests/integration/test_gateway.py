@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -505,6 +506,22 @@ async def test_results_of_the_embedded_engine_are_the_files_of_convert(tmp_path:
                 if not name.endswith(".json"):
                     assert packed.read(name) == (out / name).read_bytes()
             assert f"{document.stem}.md" in packed.namelist()
+
+
+@pytest.mark.slow
+async def test_two_processes_on_postgres_answer_for_each_other(tmp_path: Path, pdf: Path, postgres: Any) -> None:
+    shared = {"database": postgres.new_database(), "blobs": str(tmp_path / "blobs")}
+    async with (
+        serving(tmp_path / "front", FakeEngine(), work=False, **shared) as front,
+        serving(tmp_path / "back", FakeEngine(), **shared) as back,
+    ):
+        job = await front.submit(pdf)
+        assert (await front.ended(job["id"]))["outcome"] == "success"
+        path = f"/v1/jobs/{job['id']}/result?format=zip"
+        async with front.client.get(path) as one, back.client.get(path) as other:
+            assert await one.read() == await other.read()
+            assert one.headers["ETag"] == other.headers["ETag"]
+        assert len((await back.json("GET", "/v1/jobs"))["data"]) == 1
 
 
 async def test_documents_wait_for_an_engine_that_is_not_there_yet(tmp_path: Path, pdf: Path) -> None:
