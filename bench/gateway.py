@@ -8,7 +8,7 @@ through the gateway take turns within the run. The gateway runs as it is set by 
 opened so wide that nothing waits.
 
 The queue is filled over HTTP with documents of one page while nothing works on them; at each depth documents are
-handed in and jobs asked for one after the other.
+handed in and jobs asked for one after the other, in turns with a second service that has next to nothing queued.
 """
 
 from __future__ import annotations
@@ -154,23 +154,28 @@ def percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
-async def at_once(clients: int, calls: int, call: Callable[[], Awaitable[None]]) -> tuple[list[float], float]:
-    """Seconds of each call, and of all of them."""
+async def at_once(
+    clients: int, calls: int, call: Callable[[], Awaitable[None]], spread_s: float = 0.0
+) -> tuple[list[float], float]:
+    """Seconds of each call, and of all of them; clients begin one after the other within `spread_s`."""
     took: list[float] = []
     left = iter(range(calls))
 
-    async def client() -> None:
+    async def client(number: int) -> None:
+        await asyncio.sleep(spread_s * number / clients)
         for _ in left:
             started = time.perf_counter()
             await call()
             took.append(time.perf_counter() - started)
 
     started = time.perf_counter()
-    await asyncio.gather(*(client() for _ in range(clients)))
+    await asyncio.gather(*map(client, range(clients)))
     return took, time.perf_counter() - started
 
 
-async def passthrough(engine_url: str, gateway_url: str, pid: int, *, stream: bool) -> list[dict[str, Any]]:
+async def passthrough(
+    engine_url: str, gateway_url: str, pid: int, service_s: float, *, stream: bool
+) -> list[dict[str, Any]]:
     """Direct and through the gateway, in turns."""
     url = f"data:image/png;base64,{base64.b64encode(page_image()).decode()}"
     content = [{"type": "image_url", "image_url": {"url": url}}]
@@ -195,18 +200,23 @@ async def passthrough(engine_url: str, gateway_url: str, pid: int, *, stream: bo
                 if answer.status != 200 or b"Sentence 39" not in text:
                     raise SystemExit(f"{base} answered {answer.status}: {text[:300]!r}")
 
-        for clients in CLIENTS:
+        for clients in CLIENTS if service_s else (32,):
             took: dict[str, list[float]] = {name: [] for name in ways}
             seconds = dict.fromkeys(ways, 0.0)
             for base in ways.values():
                 await at_once(clients, clients, functools.partial(ask, base))
             for turn in range(ROUNDS):
                 for name, base in sorted(ways.items(), reverse=bool(turn % 2)):
-                    calls = max(20, 2 * clients)
-                    one, total = await at_once(clients, calls, functools.partial(ask, base))
+                    calls = max(8, 4 * clients) if service_s else 500
+                    one, total = await at_once(clients, calls, functools.partial(ask, base), service_s)
                     took[name] += one
                     seconds[name] += total
-            row: dict[str, Any] = {"clients": clients, "stream": stream, "body_kb": len(body) // 1024}
+            row: dict[str, Any] = {
+                "clients": clients,
+                "service_s": service_s,
+                "stream": stream,
+                "body_kb": len(body) // 1024,
+            }
             for name in ways:
                 row[f"{name}_pages_per_s"] = round(len(took[name]) / seconds[name], 1)
                 row[f"{name}_p50_ms"] = round(percentile(took[name], 0.5) * 1000, 1)
@@ -217,6 +227,19 @@ async def passthrough(engine_url: str, gateway_url: str, pid: int, *, stream: bo
             rows.append(row)
             print(json.dumps(row), flush=True)
     return rows
+
+
+def measure_passthrough(folder: Path, engine_url: str, arguments: argparse.Namespace) -> list[list[dict[str, Any]]]:
+    """Answers as a whole, and streams; with the engine's time, and with an engine that takes none."""
+    whole: list[dict[str, Any]] = []
+    streamed: list[dict[str, Any]] = []
+    with engine(0.0) as quick_url:
+        for service_s, url in ((arguments.service_s, engine_url), (0.0, quick_url)):
+            (data := folder / str(service_s)).mkdir()
+            with gateway(data, url, GATEWAY__WORK="false") as (gateway_url, pid):
+                whole += asyncio.run(passthrough(url, gateway_url, pid, service_s, stream=False))
+                streamed += asyncio.run(passthrough(url, gateway_url, pid, service_s, stream=True))
+    return [whole, streamed]
 
 
 def make_pdf(pages: int) -> bytes:
@@ -266,31 +289,35 @@ async def get_job(session: aiohttp.ClientSession, url: str, job_id: str) -> Any:
         return await answer.json()
 
 
-async def queue(gateway_url: str, pid: int) -> list[dict[str, Any]]:
-    """Latencies at growing depths."""
+async def queue(deep_url: str, empty_url: str, pid: int) -> list[dict[str, Any]]:
+    """Latencies at growing depths, each call in turn with the same one at a service with next to nothing queued."""
     from PIL import Image
 
     buffer = io.BytesIO()
     Image.new("L", (600, 800), 255).save(buffer, "PNG")
     data = buffer.getvalue()
-    known: list[str] = []
+    known: dict[str, list[str]] = {deep_url: [], empty_url: []}
     rows = []
     async with aiohttp.ClientSession() as session:
 
-        async def hand_in() -> None:
-            known.append((await submit(session, gateway_url, data))["id"])
+        async def hand_in(url: str) -> None:
+            known[url].append((await submit(session, url, data))["id"])
 
-        async def poll() -> None:
-            await get_job(session, gateway_url, random.choice(known))
+        async def poll(url: str) -> None:
+            await get_job(session, url, random.choice(known[url]))
 
         for depth in DEPTHS:
-            await at_once(16, depth - len(known), hand_in)
-            submits, _ = await at_once(1, CALLS, hand_in)
-            polls, _ = await at_once(1, CALLS, poll)
+            await at_once(16, depth - len(known[deep_url]), functools.partial(hand_in, deep_url))
             row: dict[str, Any] = {"queued": depth}
-            for name, took in (("submit", submits), ("poll", polls)):
-                row[f"{name}_p50_ms"] = round(percentile(took, 0.5) * 1000, 2)
-                row[f"{name}_p99_ms"] = round(percentile(took, 0.99) * 1000, 2)
+            for name, call in (("submit", hand_in), ("poll", poll)):
+                took: dict[str, list[float]] = {"deep": [], "empty": []}
+                for _ in range(CALLS):
+                    for which, url in (("deep", deep_url), ("empty", empty_url)):
+                        one, _ = await at_once(1, 1, functools.partial(call, url))
+                        took[which] += one
+                for which, values in took.items():
+                    row[f"{name}_{which}_p50_ms"] = round(percentile(values, 0.5) * 1000, 2)
+                    row[f"{name}_{which}_p99_ms"] = round(percentile(values, 0.99) * 1000, 2)
             row["gateway_mb"] = round(tree_pss_mb(pid))
             rows.append(row)
             print(json.dumps(row), flush=True)
@@ -311,6 +338,7 @@ def report(results: dict[str, Any]) -> str:
     if "passthrough" in results:
         columns = {
             "clients": "clients",
+            "service_s": "engine, s",
             "direct_pages_per_s": "direct, pages/s",
             "gateway_pages_per_s": "gateway, pages/s",
             "direct_p50_ms": "direct, p50 ms",
@@ -338,10 +366,14 @@ def report(results: dict[str, Any]) -> str:
                 results["queue"],
                 {
                     "queued": "queued",
-                    "submit_p50_ms": "submit, p50 ms",
-                    "submit_p99_ms": "submit, p99 ms",
-                    "poll_p50_ms": "poll, p50 ms",
-                    "poll_p99_ms": "poll, p99 ms",
+                    "submit_deep_p50_ms": "submit, p50 ms",
+                    "submit_empty_p50_ms": "(empty)",
+                    "submit_deep_p99_ms": "p99 ms",
+                    "submit_empty_p99_ms": "(empty)",
+                    "poll_deep_p50_ms": "poll, p50 ms",
+                    "poll_empty_p50_ms": "(empty)",
+                    "poll_deep_p99_ms": "p99 ms",
+                    "poll_empty_p99_ms": "(empty)",
                     "gateway_mb": "gateway, MB",
                 },
             )
@@ -359,8 +391,9 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
     depths = [row["queued"] for row in rows]
     for name, colour in (("submit", "tab:blue"), ("poll", "tab:orange")):
-        axes.plot(depths, [row[f"{name}_p50_ms"] for row in rows], color=colour, label=f"{name}, p50")
-        axes.plot(depths, [row[f"{name}_p99_ms"] for row in rows], "--", color=colour, label=f"{name}, p99")
+        axes.plot(depths, [row[f"{name}_deep_p50_ms"] for row in rows], color=colour, label=f"{name}, p50")
+        axes.plot(depths, [row[f"{name}_deep_p99_ms"] for row in rows], "--", color=colour, label=f"{name}, p99")
+        axes.plot(depths, [row[f"{name}_empty_p50_ms"] for row in rows], ":", color=colour, label=f"{name}, p50, empty")
     axes.set(xlabel="jobs queued", ylabel="ms", ylim=(0, None), title="Latency with a long queue")
     axes.legend()
     axes.grid(alpha=0.3)
@@ -370,7 +403,7 @@ def plot(rows: list[dict[str, Any]], path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS), help="Parts, with commas between them.")
-    parser.add_argument("--service-s", type=float, default=0.5, help="Seconds of each answer of the engine.")
+    parser.add_argument("--service-s", type=float, default=1.0, help="Seconds of each answer of the engine.")
     parser.add_argument("--documents", type=int, default=60)
     parser.add_argument("--pages", type=int, default=10)
     parser.add_argument("--json", type=Path)
@@ -383,19 +416,22 @@ def main() -> int:
     wanted = arguments.only.split(",")
     results: dict[str, Any] = {"service_s": arguments.service_s}
     with tempfile.TemporaryDirectory() as name, engine(arguments.service_s) as engine_url:
-        folders = [Path(name) / part for part in PARTS]
+        folders = [Path(name) / part for part in (*PARTS, "empty")]
         for folder in folders:
             folder.mkdir()
         if "passthrough" in wanted:
-            with gateway(folders[0], engine_url, GATEWAY__WORK="false") as (url, pid):
-                for title, stream in (("passthrough", False), ("passthrough_stream", True)):
-                    results[title] = asyncio.run(passthrough(engine_url, url, pid, stream=stream))
+            results["passthrough"], results["passthrough_stream"] = measure_passthrough(
+                folders[0], engine_url, arguments
+            )
         if "jobs" in wanted:
             with gateway(folders[1], engine_url) as (url, pid):
                 results["jobs"] = asyncio.run(jobs(url, pid, arguments.documents, arguments.pages))
         if "queue" in wanted:
-            with gateway(folders[2], engine_url, GATEWAY__WORK="false") as (url, pid):
-                results["queue"] = asyncio.run(queue(url, pid))
+            with (
+                gateway(folders[2], engine_url, GATEWAY__WORK="false") as (url, pid),
+                gateway(folders[3], engine_url, GATEWAY__WORK="false") as (empty, _),
+            ):
+                results["queue"] = asyncio.run(queue(url, empty, pid))
     print(report(results))
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")

@@ -186,6 +186,7 @@ async def test_pages_that_the_document_does_not_have_are_an_error(client, docume
         ({"bbox_annotation_format": {"type": "json_object"}}, "bbox_annotation_format"),
         ({"confidence_scores_granularity": "word"}, "confidence_scores_granularity"),
         ({"pages": "x"}, "pages"),
+        ({"pages": list(range(0, 2000, 2))}, "pages"),
         ({"document": {"type": "file", "file_id": "file-1"}}, "document.file_id"),
     ],
 )

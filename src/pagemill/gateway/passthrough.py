@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -131,17 +132,16 @@ class ChatProxy:
         Raises:
             PagemillError: There is no answer, and nothing was sent.
         """
-        # What is asked for is a bound; clients name thousands where hundreds come.
-        expected = min(round(self._answer_tokens), chat.max_tokens or round(self._answer_tokens)) * chat.answers
-        async with self._services.gate.enter(chat.tokens + expected):
+        async with self._services.gate.enter(self._expected_tokens(chat)):
             pause, deaths = _FIRST_PAUSE_S, 0
+            ends_at = time.monotonic() + self._services.conversion.page_timeout_s
             for attempt in range(1, _ATTEMPTS + 1):
                 try:
                     await self._once(chat, send)
                 except EngineError as error:
                     _log.info("chat request failed", code=error.code, attempt=attempt, error=str(error))
                     deaths += isinstance(error, EngineUnavailableError) and error.while_reading
-                    if not error.retryable or attempt == _ATTEMPTS:
+                    if not error.retryable or attempt == _ATTEMPTS or time.monotonic() >= ends_at:
                         raise
                     if deaths == _DEATHS:
                         raise PageQuarantinedError(
@@ -153,6 +153,13 @@ class ChatProxy:
                         pause *= 2
                 else:
                     return
+
+    def _expected_tokens(self, chat: ChatRequest) -> int:
+        # What is asked for is a bound; clients name thousands where hundreds come.
+        usual = round(self._answer_tokens)
+        tokens = chat.tokens + min(usual, chat.max_tokens or usual) * chat.answers
+        # Whoever asks for more than servers give must not empty the window for it.
+        return min(tokens, self._services.gate.window_tokens // 2)
 
     async def _once(self, chat: ChatRequest, send: Send) -> None:
         async with self._engine.reserve(chat.tokens, chat.long_side) as slot:

@@ -11,6 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
@@ -29,9 +30,9 @@ from pagemill.gateway.mistral import (
     OcrResponse,
     OcrUsage,
     OcrWishes,
-    PageShaper,
     page_ranges,
 )
+from pagemill.gateway.mistral_pages import PageShaper
 from pagemill.gateway.results import JobPages
 from pagemill.gateway.routes.openai import model_name
 from pagemill.gateway.runtime import Services, ServicesDependency
@@ -107,7 +108,10 @@ async def _read(request: Request, services: Services, folder: Path) -> tuple[Ocr
 
 
 def _options(asked: OcrWishes) -> DocumentOptions:
-    return DocumentOptions(pages=page_ranges(asked.pages))
+    try:
+        return DocumentOptions(pages=page_ranges(asked.pages))
+    except ValidationError:
+        raise RequestError("pages names too many pages apart.", "Ask for fewer at once.", param="pages") from None
 
 
 async def _ended(services: Services, job: Job) -> Job:
