@@ -170,6 +170,8 @@ async def _announce(settings: Settings, listener: socket.socket, services: Servi
 
     asked = await Authenticator(services.keys, settings.gateway).required()
     keys = "asked for" if asked else "not asked for"
+    if asked and not await services.keys.all_keys():
+        keys = "asked for, but there is none: make one with `pagemill keys create NAME`"
     with contextlib.suppress(BrokenPipeError):
         Console(stderr=True).print(
             f"Ready: {url_of(listener)} (API keys: {keys}). {engine}", markup=False, highlight=False, soft_wrap=True
