@@ -42,6 +42,10 @@ class Served:
             assert response.status == status, body
             return json.loads(body)
 
+    async def status(self, path: str) -> int:
+        async with self.client.get(path) as response:
+            return response.status
+
     async def text(self, path: str) -> str:
         async with self.client.get(path) as response:
             assert response.status == 200, await response.text()

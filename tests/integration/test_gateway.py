@@ -374,7 +374,7 @@ async def test_waiting_jobs_know_their_place(tmp_path: Path, pdf: Path) -> None:
 async def test_what_was_deleted_is_gone(tmp_path: Path, pdf: Path) -> None:
     async with serving(tmp_path / "data", FakeEngine(), store={"result_ttl_s": 0.01, "lease_s": 1.5}) as service:
         job = await service.submit(pdf)
-        while (await service.client.get(f"/v1/jobs/{job['id']}")).status == 200:
+        while await service.status(f"/v1/jobs/{job['id']}") == 200:
             await asyncio.sleep(0.05)
         for path in ("", "/result", "/events", "/pages/1", "/figures/a.png"):
             assert await service.error("GET", f"/v1/jobs/{job['id']}{path}", 410) == "job_gone"
@@ -413,7 +413,7 @@ async def test_jobs_of_others_do_not_exist(tmp_path: Path, pdf: Path) -> None:
 async def test_a_key_that_is_made_while_the_service_runs_counts(service: Served) -> None:
     await service.json("GET", "/v1/jobs")
     _, key = await service.services.keys.create("first")
-    while (await service.client.get("/v1/jobs")).status == 200:
+    while await service.status("/v1/jobs") == 200:
         await asyncio.sleep(0.05)
     await service.json("GET", "/v1/jobs", headers={"Authorization": f"Bearer {key}"})
 
