@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 import sys
@@ -123,6 +124,10 @@ async def _serve(settings: Settings, listener: socket.socket, *, announce: bool,
     server = GatewayServer(gateway, settings.gateway)
 
     async def on_ready(services: Services) -> None:
+        # What is there by now stays: without this, collecting garbage looks at all of it again and again, and every
+        # request waits meanwhile.
+        gc.collect()
+        gc.freeze()
         if announce:
             await _announce(settings, listener, services, choice.reason)
 
