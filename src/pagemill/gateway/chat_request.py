@@ -1,6 +1,7 @@
 """Requests of the OpenAI chat API: what of them must be known, and the little that is changed.
 
-The bytes go on as they came. They are written anew only where the model is left to us, or where a picture was fetched.
+All fields go on as they came, but their JSON is written anew: of a key that stands there twice, one server reads the
+first and another the last value, and it must be the one that was checked here.
 """
 
 from __future__ import annotations
@@ -77,10 +78,9 @@ async def read_chat_request(
         LimitExceededError, UnsupportedFormatError: An image is too large, or of a kind that servers do not read.
     """
     request = _parsed(body)
-    changed = await _inline_pictures(request, fetch, max_bytes)
+    await _inline_pictures(request, fetch, max_bytes)
     if (request.get("model") or "") in MODEL_ALIASES:
         request["model"] = model
-        changed = True
     tokens = long_side = 0
     text_bytes = len(body)
     for place, url in _data_urls(request):
@@ -89,7 +89,7 @@ async def read_chat_request(
         long_side = max(long_side, width, height)
         text_bytes -= len(url)
     return ChatRequest(
-        body=pydantic_core.to_json(request) if changed else body,
+        body=pydantic_core.to_json(request),
         tokens=tokens + max(0, text_bytes) // _BYTES_PER_TOKEN,
         answers=_whole_number(request.get("n")) or 1,
         max_tokens=_whole_number(request.get("max_completion_tokens")) or _whole_number(request.get("max_tokens")),
@@ -134,8 +134,8 @@ def _urls(part: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, str]]:
                 yield from _urls(value)
 
 
-async def _inline_pictures(request: dict[str, Any], fetch: FetchOptions, max_bytes: int) -> bool:
-    """Sees to it that all URLs are data: URLs, so that no server fetches anything; True where one was changed."""
+async def _inline_pictures(request: dict[str, Any], fetch: FetchOptions, max_bytes: int) -> None:
+    """Sees to it that all URLs are data: URLs, so that no server fetches anything."""
     wanted = []
     for place, part in _parts(request):
         for holder, name, url in _urls(part):
@@ -157,7 +157,6 @@ async def _inline_pictures(request: dict[str, Any], fetch: FetchOptions, max_byt
         fetched = await fetch_document(url, fetch, max_bytes=left)
         left -= fetched.size
         holder[name] = f"data:{fetched.media_type};base64,{base64.b64encode(fetched.data).decode()}"
-    return bool(wanted)
 
 
 def _data_urls(request: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -31,9 +31,21 @@ async def read(request, max_long_side=1540):
     )
 
 
-async def test_bytes_go_on_as_they_came():
-    body = b'{ "model":"lightonocr",\n"messages":[{"role":"user","content":"\\u00e9"}], "temperature":1.0e-1, "x":{} }'
-    assert (await read(body)).body is body
+async def test_values_go_on_as_they_came():
+    body = (
+        b'{ "model":"lightonocr",\n"messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}], "a":1.0e-1, "x":{}, '
+        b'"b":123456789012345678901234567890, "c":[-0.0, 1e22, 5e-324, 0.1], "d":null, "e":"\\u2028</script>\\\\" }'
+    )
+    sent = (await read(body)).body
+    assert list(json.loads(sent).items()) == list(json.loads(body).items())
+    assert str(json.loads(sent)["c"]) == str(json.loads(body)["c"])
+
+
+async def test_of_keys_that_stand_twice_servers_get_the_one_that_was_checked():
+    twice = json.dumps(image(url())).replace('{"url": ', '{"url": "http://example.com/a.png", "url": ', 1)
+    body = b'{"model": "lightonocr", "messages": [{"role": "user", "content": [%s]}]}' % twice.encode()
+    assert b"http" in body
+    assert b"http" not in (await read(body)).body
 
 
 @pytest.mark.parametrize("named", [{}, {"model": None}, {"model": ""}, {"model": "default"}])
