@@ -200,8 +200,12 @@ async def test_a_batch_is_taken_as_a_whole(service: Served, pdf: Path, make_pdf:
         await service.ended(job["id"])
     state = await service.json("GET", f"/v1/batches/{batch['id']}")
     assert (state["ended"], state["statuses"], state["pages"]["done"]) == (True, {"succeeded": 2}, 4)
+    many = [make_pdf(pdf.with_name(f"{number}.pdf"), text=str(number)) for number in range(6)]
+    named = await service.submit(*many, path="/v1/batches")
+    state = await service.json("GET", f"/v1/batches/{named['id']}")
+    assert [job["name"] for job in state["jobs"]] == [path.name for path in many]
     assert await service.error("POST", "/v1/batches", 415, data=form(pdf, b"no document")) == "unsupported_format"
-    assert len((await service.json("GET", "/v1/jobs"))["data"]) == 2
+    assert len((await service.json("GET", "/v1/jobs"))["data"]) == 8
     assert await service.error("GET", "/v1/batches/batch_0", 404) == "job_not_found"
 
 

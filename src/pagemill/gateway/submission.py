@@ -167,7 +167,8 @@ def _new_jobs(
     now = time.time()
     jobs = []
     for number, upload in enumerate(uploads):
-        job_id = new_job_id(now)
+        # Ids sort by time: a millisecond apart, those of a batch keep the order of its documents.
+        job_id = new_job_id(now + number / 1000)
         key = order.idempotency_key
         if key is not None and batch_id is not None:
             key = f"{key}{_ONE_OF_A_BATCH}{number}"
