@@ -27,6 +27,7 @@ _RECONNECT_MS = 2000
 _FULL_RETRY_S = 10.0
 
 _KINDS = ("queued", "started", "opened", "page", "succeeded", "failed", "cancelled", "retried")
+_ENDS = frozenset({"succeeded", "failed", "cancelled"})
 _EVENT = {
     "type": "object",
     "properties": {
@@ -80,25 +81,25 @@ async def _stream(services: Services, job_id: str, after: int) -> AsyncIterator[
     with services.streams.one():
         yield f"retry: {_RECONNECT_MS}\n\n"
         said = time.monotonic()
+        kind = ""
         while True:
             try:
-                # In this order: events of a job that has ended by then are all there.
-                ended = (await services.jobs.get(job_id)).status.ended
                 found = await services.jobs.events(job_id, after, _MOST)
+                for event in found:
+                    yield _event(event)
+                    after, kind, said = event.id, event.kind, time.monotonic()
+                if len(found) == _MOST:
+                    continue
+                # A retry makes a job that has ended go on.
+                if kind in _ENDS and (await services.jobs.get(job_id)).status.ended:
+                    return
+                if time.monotonic() - said >= _HEARTBEAT_S:
+                    await services.jobs.get(job_id)
+                    yield ": still here\n\n"
+                    said = time.monotonic()
             except PagemillError:
                 # The client connects again and is told what is wrong.
                 return
-            for event in found:
-                yield _event(event)
-                after = event.id
-                said = time.monotonic()
-            if ended and len(found) < _MOST:
-                return
-            if len(found) == _MOST:
-                continue
-            if time.monotonic() - said >= _HEARTBEAT_S:
-                yield ": still here\n\n"
-                said = time.monotonic()
             if await services.lifecycle.stopped(_LOOK_S):
                 return
 
