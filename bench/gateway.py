@@ -190,7 +190,7 @@ async def passthrough(
     ways = {"direct": engine_url, "gateway": f"{gateway_url}/v1"}
     rows = []
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+        connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=2), timeout=aiohttp.ClientTimeout(total=None)
     ) as session:
 
         async def ask(base: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
 import re
 import time
@@ -48,6 +47,7 @@ _CONNECT_S = 10.0
 _FIRST_GUESS = 1000
 _SMOOTHING = 0.05
 _ERROR_BYTES = 64 * 1024
+_PIECE_BYTES = 256 * 1024
 _TAIL_BYTES = 2048
 _EVENTS = "text/event-stream"
 _ABORTED = re.compile(rb'"finish_reason":\s*"abort"')
@@ -177,10 +177,19 @@ class ChatProxy:
 
     @contextlib.asynccontextmanager
     async def _posted(self, slot: Slot, chat: ChatRequest) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **outgoing_headers()}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(chat.body)),
+            "Accept-Encoding": "identity",
+            **outgoing_headers(),
+        }
         with transport_errors(slot.url, _SLOW):
             async with slot.session.post(
-                f"{slot.url}/chat/completions", data=io.BytesIO(chat.body), headers=headers, timeout=self._timeout
+                f"{slot.url}/chat/completions",
+                data=_pieces(chat.body),
+                headers=headers,
+                timeout=self._timeout,
+                allow_redirects=False,
             ) as answer:
                 yield answer
 
@@ -245,6 +254,12 @@ class ChatAnswer(Response):
                 await unless_gone(receive, relay(chat))
             except _RefusedError as error:
                 await error_response(error, status=error.status)(scope, receive, send)
+
+
+async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
+    """The body without a copy of it, which would stay for as long as the answer takes."""
+    for start in range(0, len(body), _PIECE_BYTES):
+        yield memoryview(body)[start : start + _PIECE_BYTES]
 
 
 async def _refusal(answer: aiohttp.ClientResponse) -> EngineError:

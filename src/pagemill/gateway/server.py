@@ -19,6 +19,7 @@ from pagemill.telemetry import get_logger
 
 _BACKLOG = 1024
 _LAST_ANSWERS_S = 2
+_KEPT_SHARE = 0.9
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -115,6 +116,9 @@ class GatewayServer:
             access_log=False,
             server_header=False,
             proxy_headers=False,
+            # Longer than clients keep idle connections (httpx 5 s, aiohttp 15 s): a request on one that is being closed
+            # is lost.
+            timeout_keep_alive=max(1, int(_KEPT_SHARE * self._options.limits.head_s)),
             timeout_graceful_shutdown=_LAST_ANSWERS_S,
         )
         return _Server(config)
