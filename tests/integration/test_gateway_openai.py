@@ -326,6 +326,25 @@ async def test_another_server_takes_over_from_one_that_is_gone(upstream, tmp_pat
     assert len(upstream.requests) == 6
 
 
+async def test_a_server_that_drains_is_no_server_that_died(client, upstream):
+    # Its /health stays 200, and what is new is answered 500.
+    upstream.script = failing_first(3, status=500)
+    answer = await client.chat.completions.create(model="lightonocr", messages=messages())
+    assert answer.choices[0].message.content == TEXT
+
+
+async def test_a_server_that_takes_no_key_of_ours_draws_no_requests(upstream, tmp_path):
+    async with (
+        FakeServer(lambda _request: Answer(status=401)) as other,
+        serving(tmp_path, engine_of(other.url, upstream.url), work=False) as service,
+        client_of(service) as client,
+    ):
+        for _ in range(6):
+            answer = await client.chat.completions.create(model="lightonocr", messages=messages())
+            assert answer.choices[0].message.content == TEXT
+        assert len(other.requests) <= 1
+
+
 async def test_a_request_that_servers_die_of_is_not_sent_a_third_time(client, upstream):
     upstream.script = lambda _request: Answer(kill=True)
     with pytest.raises(openai.InternalServerError) as caught:

@@ -29,6 +29,7 @@ from pagemill.domain.errors import (
     QueueFullError,
     RequestRejectedError,
 )
+from pagemill.engines.openai.discovery import is_alive
 from pagemill.engines.openai.engine import OpenAIEngine
 from pagemill.engines.openai.exchange import transport_errors
 from pagemill.engines.openai.slots import Slot
@@ -166,7 +167,7 @@ class ChatProxy:
             try:
                 async with self._posted(slot, chat) as answer:
                     if answer.status != 200:
-                        raise await _refusal(answer)
+                        raise await _refusal(answer, slot)
                     if answer.content_type == _EVENTS:
                         await self._relay_stream(slot, answer, send)
                     else:
@@ -262,17 +263,25 @@ async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
         yield memoryview(body)[start : start + _PIECE_BYTES]
 
 
-async def _refusal(answer: aiohttp.ClientResponse) -> EngineError:
+async def _refusal(answer: aiohttp.ClientResponse, slot: Slot) -> EngineError:
     body = await answer.content.read(_ERROR_BYTES)
     status = answer.status
     if status in _OURS:
-        return EngineError(f"The server does not take our key ({status}).", "Set the engine's option api_key.")
+        return _key_refused(status, slot)
     if status in _PASSING or not 400 <= status < 500:
         failure = error_of_response(status, body, answer.headers.get("Retry-After"))
-        # vLLM answers 500 to all requests in flight when its engine dies.
-        return EngineUnavailableError(str(failure), while_reading=True) if status == 500 else failure
+        # vLLM answers 500 to all requests in flight when its engine dies, but also to new ones while it drains.
+        if status == 500 and not await is_alive(slot.session, slot.url):
+            return EngineUnavailableError(str(failure), while_reading=True)
+        return failure
     message, param = _told(body)
     return _RefusedError(status, message or f"The server refuses the request ({status}).", param)
+
+
+def _key_refused(status: int, slot: Slot) -> EngineError:
+    """It answers at once, and would draw all requests if it stayed."""
+    message, remedy = f"The server does not take our key ({status}).", "Set the engine's option api_key."
+    return EngineOverloadedError(message, remedy, 0.0) if slot.refuses_all() else EngineError(message, remedy)
 
 
 def _told(body: bytes) -> tuple[str, str | None]:

@@ -115,7 +115,10 @@ class OpenAIEngine:
         """
         fleet, size_class = self._fleet, self._class_of(long_side, tokens)
         async with fleet.turn(size_class, tokens, fleet.urls) as lease:
-            yield Slot(lease, fleet.session(lease.endpoint, size_class), fleet.dispatcher, fleet.note)
+            session = fleet.session(lease.endpoint, size_class)
+            yield Slot(
+                lease, session, fleet.dispatcher, fleet.note, lambda endpoint: fleet.replaces(endpoint, fleet.urls)
+            )
 
     def endpoints_status(self) -> tuple[EndpointStatus, ...]:
         """The servers as they are now."""

@@ -19,6 +19,7 @@ class Slot:
         session: Connections to the server, with the key it wants.
         dispatcher: Learns of a success.
         note: Learns of a failure.
+        replaces: Leaves a server alone where another one is in use; tells whether there is one.
     """
 
     def __init__(
@@ -27,10 +28,12 @@ class Slot:
         session: aiohttp.ClientSession,
         dispatcher: Dispatcher,
         note: Callable[[Lease, EngineError], None],
+        replaces: Callable[[Endpoint], bool],
     ) -> None:
         self._lease = lease
         self._dispatcher = dispatcher
         self._note = note
+        self._replaces = replaces
         self.session = session
 
     @property
@@ -45,6 +48,10 @@ class Slot:
     def failed(self, error: EngineError) -> None:
         """The request failed; a server that fails again and again is left alone for a while."""
         self._note(self._lease, error)
+
+    def refuses_all(self) -> bool:
+        """The server refuses whatever comes from us; True where another one is in use and may be asked."""
+        return self._replaces(self._lease.endpoint)
 
 
 @dataclass(frozen=True, slots=True)
