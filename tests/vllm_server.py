@@ -46,8 +46,12 @@ def vllm() -> Path:
 @pytest.fixture(scope="session")
 def tiny_model(vllm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of LightOnOCR's architecture that answers every page alike."""
-    folder = tmp_path_factory.mktemp("tiny") / "LightOnOCR-2-1B"
-    subprocess.run([vllm.parent / "python", ROOT / "vllm" / "make_tiny_model.py", folder], check=True)
+    return make_tiny_model(vllm, tmp_path_factory.mktemp("tiny") / "LightOnOCR-2-1B")
+
+
+def make_tiny_model(vllm: Path, folder: Path, *title: str) -> Path:
+    """Writes a tiny model; with another title its pages can be told from those of others."""
+    subprocess.run([vllm.parent / "python", ROOT / "vllm" / "make_tiny_model.py", folder, *title], check=True)
     return folder
 
 

@@ -1,7 +1,7 @@
 """Writes a tiny checkpoint of LightOnOCR's architecture, for tests with a real vLLM.
 
-python make_tiny_model.py FOLDER, with torch, safetensors and tokenizers (those of vLLM's environment). Every request,
-whatever its page, is answered by PAGE_TEXT and ends by itself: each row of the output layer answers to the token before
+python make_tiny_model.py FOLDER [TITLE], with torch, safetensors and tokenizers (those of vLLM's environment). Every
+request, whatever its page, is answered by PAGE_TEXT and ends by itself: each row of the output layer answers to the token before
 it, while vision tower, projector and decoder all run, with weights too small to matter. 1 M parameters, 2 MB.
 """
 
@@ -275,4 +275,6 @@ def make_model(folder: Path, vocabulary: int = 0) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) > 2:
+        PAGE_TEXT = PAGE_TEXT.replace("Tiny Page 1", sys.argv[2])
     make_model(Path(sys.argv[1]))

@@ -114,7 +114,7 @@ class GatewayOptions(BaseModel):
     )
     work: bool = Field(default=True, description="Whether these processes also work on jobs.")
     window_tokens: int = Field(
-        262_144, ge=1024, description="Tokens of image and expected answer that one process has in flight."
+        1_048_576, ge=1024, description="Tokens of images and expected answers that one process has in flight."
     )
     max_waiting: int = Field(
         1024, ge=1, description="Requests of the OpenAI API that wait in one process before others are answered 429."
