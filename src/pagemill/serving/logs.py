@@ -167,8 +167,9 @@ def describe(record: LogRecord) -> str:
     lines = [line for line in record.message.splitlines() if line.strip()]
     for number, line in enumerate(lines):
         if _EXCEPTION.match(line):
-            # pydantic says on the next line what is wrong.
-            more = lines[number + 1].strip() if "validation error" in line and number + 1 < len(lines) else ""
+            # pydantic says on the next line what is wrong, and so do messages that begin with a line feed.
+            says_it_later = "validation error" in line or line.rstrip().endswith(":")
+            more = lines[number + 1].strip() if says_it_later and number + 1 < len(lines) else ""
             return f"{line} {more}".strip()[:_SHOWN]
     return (lines[0] if lines else "")[:_SHOWN]
 

@@ -172,3 +172,15 @@ def test_colours_go_progress_bars_become_lines_and_a_flood_is_bounded() -> None:
     flood = "Traceback (most recent call last):\n" + "  File x\n" * 2000
     assert max(record.message.count("\n") for record in records_of(flood)) <= 400
     assert len(records_of("x" * 100_000)[0].message) <= 4000
+
+
+def test_an_exception_that_says_its_words_on_the_next_line_is_shown_with_them() -> None:
+    text = """Traceback (most recent call last):
+  File "/usr/lib/python3.12/multiprocessing/spawn.py", line 164, in get_preparation_data
+RuntimeError:
+        An attempt has been made to start a new process before the
+        current process has finished its bootstrapping phase.
+"""
+    first = errors_of(text).first
+    assert first is not None
+    assert first.message == "RuntimeError: An attempt has been made to start a new process before the"
