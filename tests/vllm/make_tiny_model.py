@@ -1,8 +1,9 @@
 """Writes a tiny checkpoint of LightOnOCR's architecture, for tests with a real vLLM.
 
 python make_tiny_model.py FOLDER [TITLE], with torch, safetensors and tokenizers (those of vLLM's environment). Every
-request, whatever its page, is answered by PAGE_TEXT and ends by itself: each row of the output layer answers to the token before
-it, while vision tower, projector and decoder all run, with weights too small to matter. 1 M parameters, 2 MB.
+request, whatever its page, is answered by PAGE_TEXT and ends by itself: each row of the output layer answers to the
+token before it, while vision tower, projector and decoder all run, with weights too small to matter. 1 M parameters,
+2 MB.
 """
 
 from __future__ import annotations
