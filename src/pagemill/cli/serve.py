@@ -17,14 +17,12 @@ from rich.console import Console
 
 from pagemill.cli.exit_codes import ExitCode
 from pagemill.cli.front_service import FrontService
+from pagemill.cli.local_engine import ServerNotes
 from pagemill.domain.errors import ConfigurationError, MissingDependencyError, OutputError
 from pagemill.serving import Preparation, ServeEvent, ServeOptions, Supervisor, prepare
 from pagemill.serving.events import (
-    ErrorSeen,
     Note,
-    Restarting,
     ServeEventHandler,
-    StartProgress,
     State,
     StateChanged,
     event_to_json,
@@ -231,6 +229,7 @@ class PlainServeReporter:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._notes = ServerNotes(console)
         self._options: ServeOptions | None = None
         self._seen: set[tuple[str, str]] = set()
 
@@ -252,14 +251,8 @@ class PlainServeReporter:
                 self._ready(event.url)
             elif event.state is not State.WAITING:
                 self._say(f"{event.state.value.capitalize()}{f': {event.detail}' if event.detail else ''}")
-        elif isinstance(event, StartProgress):
-            self._say(f"  {event.elapsed_s:4.0f} s  {event.phase}")
-        elif isinstance(event, ErrorSeen):
-            self._say(f"  {event.error}", "red")
-        elif isinstance(event, Restarting):
-            self._say(f"{event.reason} Restart {event.restart} in {event.wait_s:.1f} s.", "yellow")
-        elif isinstance(event, Note):
-            self._say(f"Note: {event.text}", "yellow")
+        else:
+            self._notes.handle(event)
 
     def log(self, record: LogRecord) -> None:
         """Shows a warning of the server, each only once; errors come as events."""
