@@ -45,6 +45,9 @@ class PostgresDatabase(Database):
 
     def __init__(self, url: sa.URL, options: StoreOptions, process_id: str, clock: Clock | None = None) -> None:
         super().__init__(options, process_id, clock)
+        import asyncpg  # noqa: PLC0415 - an extra
+
+        self._driver_errors: tuple[type[Exception], ...] = (asyncpg.PostgresError, asyncpg.InterfaceError)
         self._where = f"{url.host or url.query.get('host') or 'localhost'}/{url.database}"
         self._engine = create_async_engine(
             url,
@@ -102,17 +105,24 @@ class PostgresDatabase(Database):
                 raise self._explained(error) from error
             except (OSError, asyncio.TimeoutError, exc.TimeoutError) as error:
                 raise self._unavailable(error) from error
+            except self._driver_errors as error:
+                # While a connection is made SQLAlchemy lets the driver's own errors through.
+                heals = not str(getattr(error, "sqlstate", None) or "").startswith(_MISCONFIGURED)
+                raise (self._unavailable(error) if heals else self._misconfigured(error)) from error
         raise AssertionError("unreachable")
 
     def _explained(self, error: exc.DBAPIError) -> Exception:
         state = _state(error)
         if state.startswith(_MISCONFIGURED):
-            message = f"PostgreSQL at {self._where} refuses the service: {_cause(error)}."
-            return ConfigurationError(message, "Check the database URL, the database and the user's rights.")
+            return self._misconfigured(error)
         lost = error.connection_invalidated or isinstance(error, (exc.InterfaceError, exc.OperationalError))
         if lost or state in _AGAIN or state.startswith(_UNAVAILABLE):
             return self._unavailable(error)
         return error
+
+    def _misconfigured(self, error: Exception) -> ConfigurationError:
+        message = f"PostgreSQL at {self._where} refuses the service: {_cause(error)}."
+        return ConfigurationError(message, "Check the database URL, the database and the user's rights.")
 
     def _unavailable(self, error: Exception) -> StoreUnavailableError:
         message = f"PostgreSQL at {self._where} does not answer: {_cause(error)}."

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import asyncpg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -193,6 +194,24 @@ async def test_a_server_that_goes_away_is_told_and_its_return_is_noticed(postgre
     assert await store.get(job.id) == job
     await work_off(store)
     assert (await store.get(job.id)).status is JobStatus.SUCCEEDED
+    await database.aclose()
+
+
+async def test_a_connection_that_breaks_while_it_is_made_is_an_outage(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = opened(postgres.new_database())
+    await database.start()
+    await database.aclose()  # the next transaction connects anew
+
+    async def broken(*_arguments: object, **_options: object) -> None:
+        raise asyncpg.ConnectionDoesNotExistError("connection was closed in the middle of operation")
+
+    monkeypatch.setattr(asyncpg, "connect", broken)
+    with pytest.raises(StoreUnavailableError, match="closed in the middle"):
+        await database.ping()
+    monkeypatch.undo()
+    await database.ping()
     await database.aclose()
 
 
