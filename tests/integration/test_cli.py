@@ -22,6 +22,12 @@ def test_an_engine_of_another_package_plugs_in(tmp_path: Path, make_pdf: MakePdf
     assert "otherocr 1.0" in run_cli("engines").stdout
 
 
+def test_the_document_service_starts_no_vllm_and_says_what_does(run_cli: Cli) -> None:
+    done = run_cli("gateway", "--engine", "vllm", "--port", "0")
+    assert done.returncode == 2
+    assert "pagemill serve" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("engine", "message"),
     [

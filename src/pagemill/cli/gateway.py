@@ -18,7 +18,8 @@ from rich.console import Console
 from pagemill._version import __version__
 from pagemill.api import choose_engine
 from pagemill.cli.exit_codes import ExitCode
-from pagemill.domain.errors import MissingDependencyError
+from pagemill.cli.local_engine import VLLM
+from pagemill.domain.errors import ConfigurationError, MissingDependencyError
 from pagemill.engines import create_engine
 from pagemill.settings import Settings, load_settings
 from pagemill.telemetry import LogLevel, configure_logging, configure_tracing, get_logger, shutdown_tracing
@@ -84,6 +85,11 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(settings: Settings, socket_fd: int | None, *, announce: bool) -> int:
+    if settings.engine.name == VLLM:
+        raise ConfigurationError(
+            "The document service starts no vLLM by itself.",
+            "Start both with `pagemill serve`, or give --endpoint with --engine openai.",
+        )
     try:
         # The rest of the command line must work without the packages of the service.
         from pagemill.gateway.server import listen  # noqa: PLC0415

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from pagemill.api import AUTO, EngineChoice, choose_engine
-from pagemill.domain.errors import MissingDependencyError
+from pagemill.domain.errors import ConfigurationError, MissingDependencyError
 from pagemill.serving import Preparation, ServeEvent, ServeOptions, State, Supervisor, prepare
 from pagemill.serving.command import find_executable
 from pagemill.serving.events import ErrorSeen, Note, Restarting, ServeEventHandler, StartProgress, StateChanged
@@ -23,6 +23,8 @@ from pagemill.settings import Settings
 VLLM = "vllm"
 """Name that asks for a server started here."""
 _OPENAI = "openai"
+_STOP_S = 10.0
+"""Time for a server that has no work left to end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +44,18 @@ def plan_engine(settings: Settings) -> EnginePlan:
     """Settles on an engine: the one that was named; for `auto` an endpoint, a GPU with vLLM, or the embedded engine.
 
     Raises:
-        ConfigurationError: A server is to be started here and cannot be; the message says why.
+        ConfigurationError: A server is to be started here and cannot be, or endpoints are given as well; the message
+            says why.
         MissingDependencyError: vLLM was asked for by name and is not installed.
     """
     engine = settings.engine
+    if engine.name == VLLM and engine.endpoints:
+        raise ConfigurationError(
+            "The engine is vllm, a server started here, but endpoints are given as well.",
+            "Leave out --engine to use the endpoints; leave out --endpoint (engine.endpoints) to start a server.",
+        )
     if engine.endpoints or engine.name not in (AUTO, VLLM):
-        name = AUTO if engine.name == VLLM else engine.name
-        return EnginePlan(choose_engine(name, engine.endpoints))
+        return EnginePlan(choose_engine(engine.name, engine.endpoints))
     options = settings.serve.model_copy(
         update={"port": "auto", **({} if engine.model is None else {"model": engine.model})}
     )
@@ -120,6 +127,8 @@ async def engine_options(
     if plan.server is None:
         yield options
         return
+    for note in plan.server.notes:
+        on_event(Note(note))
     async with _running(plan.server, on_event):
         served = plan.server.options
         options |= {"endpoints": [plan.server.command.base_url], "model": served.served_name}
@@ -154,8 +163,15 @@ async def _running(server: Preparation, on_event: ServeEventHandler) -> AsyncIte
         yield
     finally:
         is_ready.cancel()
-        # Twice: pages that are still in flight at the end are wanted by nobody.
-        supervisor.request_stop()
+        await _stop(supervisor, running)
+
+
+async def _stop(supervisor: Supervisor, running: asyncio.Task[bool]) -> None:
+    """Ends the server in good order, since one that is killed leaves shared memory behind; soon in any case."""
+    supervisor.request_stop()
+    try:
+        await asyncio.wait({running}, timeout=_STOP_S)
+    finally:
         supervisor.request_stop()
         with contextlib.suppress(Exception):
             await asyncio.shield(running)

@@ -17,6 +17,7 @@ from pagemill.cli.local_engine import EnginePlan, engine_options, plan_engine
 from pagemill.domain.errors import ConfigurationError, EngineUnavailableError, MissingDependencyError
 from pagemill.serving import Preparation, ServeEvent, WatchOptions
 from pagemill.serving.command import ServeCommand
+from pagemill.serving.events import Note, State, StateChanged
 from pagemill.serving.hardware import Gpu
 from pagemill.serving.versions import Installed
 from pagemill.settings import load_settings
@@ -93,6 +94,11 @@ def test_a_server_that_was_asked_for_by_name_must_be_possible(machine: dict[str,
         plan_engine(settings_of(name="vllm"))
 
 
+def test_a_server_here_and_endpoints_contradict_each_other(machine: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="endpoints are given as well"):
+        plan_engine(settings_of(name="vllm", endpoints=["http://gpu:8000"]))
+
+
 def test_a_bad_pair_of_versions_is_not_hidden_behind_a_weaker_engine(machine: dict[str, Any]) -> None:
     machine["installed"] = Installed("0.27.1", "5.16.1", "2.11.0", None)
     with pytest.raises(ConfigurationError, match=r"0\.27\.1"):
@@ -114,7 +120,7 @@ def server(tmp_path: Path, behaviour: dict[str, Any]) -> EnginePlan:
     )
     watch = WatchOptions(poll_interval_s=0.05, start_attempts=1, backoff_first_s=0.05)
     options = load_settings().serve.model_copy(update={"watch": watch, "api_key": SecretStr("hunter2")})
-    prepared = Preparation(options, command, Installed("0.30.0", "5.16.1", "2.11.0", None), (A10,), ())
+    prepared = Preparation(options, command, Installed("0.30.0", "5.16.1", "2.11.0", None), (A10,), ("a note",))
     return EnginePlan(EngineChoice("openai", "for a test"), prepared)
 
 
@@ -125,7 +131,8 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.slow
 async def test_the_server_runs_as_long_as_it_is_needed(tmp_path: Path) -> None:
     plan = server(tmp_path, {})
-    async with engine_options(settings_of(options={"stall_timeout_s": 7}), plan, lambda _event: None) as options:
+    events: list[ServeEvent] = []
+    async with engine_options(settings_of(options={"stall_timeout_s": 7}), plan, events.append) as options:
         assert plan.server is not None
         assert options == {
             "stall_timeout_s": 7,
@@ -136,6 +143,18 @@ async def test_the_server_runs_as_long_as_it_is_needed(tmp_path: Path) -> None:
         (pid,) = map(int, (tmp_path / "runs").read_text().split())
         assert is_alive(pid)
     assert not is_alive(pid)
+    assert events[0] == Note("a note")
+    assert events[-1] == StateChanged(State.STOPPED)
+
+
+@pytest.mark.slow
+async def test_a_server_that_does_not_go_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pagemill.cli.local_engine._STOP_S", 0.2)
+    events: list[ServeEvent] = []
+    async with engine_options(settings_of(), server(tmp_path, {"ignore_sigterm": True}), events.append):
+        pid = int((tmp_path / "runs").read_text())
+    assert not is_alive(pid)
+    assert events[-1] == StateChanged(State.STOPPED, "pages in flight were cut off")
 
 
 @pytest.mark.slow
