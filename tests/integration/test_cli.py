@@ -138,3 +138,17 @@ def test_a_password_never_shows(tmp_path: Path, make_pdf: MakePdf, run_cli: Cli)
 def test_help_and_version(run_cli: Cli) -> None:
     assert run_cli("--version").stdout.startswith("pagemill 0.")
     assert "Exit status" in run_cli("convert", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "default"),
+    [(["convert"], "md,json"), (["gateway"], "8080"), (["serve"], "lightonocr"), (["keys", "create"], "pagemill-data")],
+)
+def test_help_tells_the_defaults(run_cli: Cli, command: list[str], default: str) -> None:
+    shown = run_cli(*command, "--help").stdout
+    assert f"[default: {default}]" in " ".join(shown.replace("│", " ").split())
+
+
+def test_the_commands_of_a_remedy_stand_on_one_line(run_cli: Cli) -> None:
+    done = run_cli("gateway", "--engine", "vllm", "--port", "0", COLUMNS="40")
+    assert "Start both with `pagemill serve`, or give --endpoint with --engine openai." in done.stderr

@@ -23,6 +23,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
+    # Typer's own choice, rich, takes "[default: ...]" in a help text for a style and leaves it out.
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="PDFs and scans to Markdown.",
 )
@@ -53,7 +55,8 @@ def main() -> None:
     try:
         app()
     except PagemillError as error:
-        Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False)
+        # Commands in a remedy are there to be copied: only the terminal may break lines.
+        Console(stderr=True).print(f"Error: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         sys.exit(exit_code_of_error(error))
     except BrokenPipeError:
         # The reader of our output has gone; Python would complain once more while it closes the stream.
