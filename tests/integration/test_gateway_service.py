@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_keys_are_made_listed_used_and_withdrawn(tmp_path: Path) -> None:
         assert service.call("GET", "/v1/jobs").status == 401
         assert service.call("GET", "/v1/jobs", key=key).status == 200
         listed = service.cli("keys", "list")
-        assert "alice" in listed
+        assert re.search(r"^key_[0-9a-f]{16} +alice ", listed, re.MULTILINE), listed
         assert "root" in listed
         assert key not in listed
         service.cli("keys", "revoke", "alice")

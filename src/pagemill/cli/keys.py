@@ -46,6 +46,7 @@ def create_key(
         f"Key {made.id} for {made.name}{', an administrator' if made.admin else ''}. It is not shown again.",
         markup=False,
         highlight=False,
+        soft_wrap=True,
     )
 
 
@@ -56,9 +57,10 @@ def list_keys(data: _Data = None, config: _Config = None) -> None:
     async def find_all(keys: KeyStore) -> list[ApiKey]:
         return await keys.all_keys()
 
-    table = Table()
+    # `revoke` takes ids, and programs read this as 80 columns: nothing may be cut, and an id stays in one piece.
+    table = Table(box=None, pad_edge=False)
     for column in ("Id", "Name", "Admin", "Made", "Last used", "Withdrawn"):
-        table.add_column(column)
+        table.add_column(column, overflow="fold", no_wrap=column == "Id")
     for key in _with_keys(config, data, find_all):
         times = (key.created_at, key.last_used_at, key.revoked_at)
         table.add_row(key.id, key.name, "yes" if key.admin else "", *map(_time, times))
