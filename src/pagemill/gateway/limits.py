@@ -69,7 +69,8 @@ def _check_length(headers: Headers, most: int) -> None:
 def _too_large(most: int) -> BodyTooLargeError:
     return BodyTooLargeError(
         f"The body of the request is larger than {most} bytes.",
-        "Send smaller documents, or have limits.body_bytes and limits.json_bytes raised by who runs the service.",
+        "Send smaller documents, or have gateway.limits.body_bytes and gateway.limits.json_bytes raised by who runs "
+        "the service.",
     )
 
 

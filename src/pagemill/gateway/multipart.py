@@ -151,7 +151,7 @@ class _Reader:
             if len(self._spools) >= self._max_files:
                 raise RequestError(
                     f"The form has more than {self._max_files} file{'' if self._max_files == 1 else 's'}.",
-                    "Send several documents to /v1/batches, and no more than limits.files.",
+                    "Send several documents to /v1/batches, and no more than gateway.limits.files.",
                     param="file",
                 )
             name = parameters.get(b"filename", b"").decode("utf-8", "replace")

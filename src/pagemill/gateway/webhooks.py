@@ -101,7 +101,7 @@ def check_webhook_url(url: str, options: WebhookOptions) -> None:
     """
     if options.secret is None:
         raise ForbiddenUrlError(
-            "Webhooks are off.", "Ask for the job's state, or have webhook.secret set by who runs the service."
+            "Webhooks are off.", "Ask for the job's state, or have gateway.webhook.secret set by who runs the service."
         )
     _rules(options).check_url(url)
 

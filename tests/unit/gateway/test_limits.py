@@ -77,6 +77,7 @@ async def test_json_may_be_larger_as_base64_is() -> None:
 async def test_a_length_over_the_limit_is_refused_before_any_byte(length: str) -> None:
     status, answer = await ask([], {"Content-Length": length}, ends=False)
     assert (status, answer["error"]["code"]) == (413, "body_too_large")
+    assert "gateway.limits.body_bytes" in answer["error"]["remedy"]
 
 
 @pytest.mark.parametrize("length", ["-1", "1e3", "²", ""])
