@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from pagemill.domain import PageImage, PageResult, SamplingParams
+from pagemill.domain.errors import EngineOverloadedError, QueueFullError
 from pagemill.engines import Engine, EngineCapabilities, EngineHealth
 from pagemill.engines.openai.tokens import image_tokens
 from pagemill.engines.page_clock import waiting
@@ -50,13 +51,16 @@ class GatedEngine:
         """Reads a page once its turn has come.
 
         Raises:
-            EngineError: As the engine.
-            QueueFullError: Too many wait.
+            EngineError: As the engine, and `EngineOverloadedError` where too many wait.
         """
         expected = image_tokens(page.width, page.height) + min(self.answer_tokens, params.max_tokens)
         async with contextlib.AsyncExitStack() as stack:
             with waiting():
-                await stack.enter_async_context(self._gate.enter(expected))
+                try:
+                    await stack.enter_async_context(self._gate.enter(expected))
+                except QueueFullError as error:
+                    # To those who use engines the gate is part of one.
+                    raise EngineOverloadedError(str(error), retry_after=error.retry_after) from error
             result = await self._engine.recognize(page, params)
         self.note_answer(result.usage.completion_tokens)
         return result

@@ -11,7 +11,7 @@ import contextlib
 import random
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,11 +27,11 @@ from pagemill.domain.errors import (
     EngineUnavailableError,
     LeaseLostError,
     PagemillError,
-    QueueFullError,
     StoreUnavailableError,
 )
 from pagemill.engines import Engine
 from pagemill.jobs.blobs import BlobStore
+from pagemill.jobs.engine_pause import EnginePause
 from pagemill.jobs.gate import CLAIMANT, Claimant
 from pagemill.jobs.options import conversion_options
 from pagemill.jobs.page_codec import encode_page, figure_blobs
@@ -41,9 +41,8 @@ from pagemill.telemetry import TraceContext, get_logger, span
 _IDLE_S = 0.3
 _HEARTBEAT_S = 1.0
 _STORE_PAUSE_S, _LONGEST_STORE_PAUSE_S = 0.2, 5.0
-_ENGINE_PAUSE_S, _LONGEST_ENGINE_PAUSE_S = 1.0, 15.0
 _FAULTS_TO_FAIL = 3
-_AWAY = frozenset(error.code for error in (EngineUnavailableError, EngineOverloadedError, QueueFullError))
+_AWAY = frozenset(error.code for error in (EngineUnavailableError, EngineOverloadedError))
 """Errors that tell of the engine and not of the page: the page waits until the engine is back."""
 
 _log = get_logger("pagemill.jobs")
@@ -123,8 +122,9 @@ class JobWorker:
         self._held: dict[str, _Held] = {}
         self._faults: Counter[int] = Counter()
         self._changed = asyncio.Event()
+        self._taking = asyncio.Lock()
         self._stopping = False
-        self._engine_pause_s = 0.0
+        self._engine_pause = EnginePause()
 
     @property
     def pages_held(self) -> int:
@@ -141,7 +141,7 @@ class JobWorker:
         try:
             while not self._stopping:
                 self._changed.clear()
-                if not await self._take_work():
+                if not await self._look_for_work():
                     await self._wait(_IDLE_S * random.uniform(0.7, 1.3))  # noqa: S311 - no secret
         finally:
             if not self._stopping:
@@ -159,22 +159,37 @@ class JobWorker:
         for task in doing:
             task.cancel()
         await asyncio.gather(*doing, return_exceptions=True)
+        async with self._taking:
+            # What was just being taken has gone back.
+            pass
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._changed.wait(), seconds)
+
+    async def _look_for_work(self) -> bool:
+        """As `_take_work`; whatever fails, the work that is held goes on."""
+        try:
+            return await self._take_work()
+        except StoreUnavailableError as error:
+            _log.warning("no work can be taken", error=str(error))
+        except Exception:  # noqa: BLE001 - a fault must not end what is under way
+            _log.exception("no work can be taken")
+        await self._wait(_LONGEST_STORE_PAUSE_S)
+        return False
 
     async def _take_work(self) -> bool:
         """Takes as much as there is room for; False where there was none, or nothing to do."""
         room = self._wanted() - self.pages_held
         if room <= 0 or not await self._engine_is_there():
             return False
-        try:
+        async with self._taking:
+            if self._stopping:
+                return False
             tasks = await self._store.lease(self._owner, room)
-        except StoreUnavailableError as error:
-            _log.warning("no work can be taken", error=str(error))
-            await self._wait(_LONGEST_STORE_PAUSE_S)
-            return False
+            if self._stopping:
+                await self._give_back(tasks)
+                return False
         for task in tasks:
             held = _Held(task, max(1, len(task.pages)))
             self._held[task.token] = held
@@ -187,14 +202,17 @@ class JobWorker:
 
     async def _engine_is_there(self) -> bool:
         """Whether the engine can be given pages; after a failure it is asked at growing intervals."""
-        if not self._engine_pause_s:
+        pause = self._engine_pause
+        if not pause.is_suspect:
             return True
-        await self._wait(self._engine_pause_s)
+        await self._wait(pause.left_s)
+        if not pause.is_over:
+            # Woken early: work that is handed in does not make the engine come back.
+            return False
         health = await self._engine.health()
         if health.ready:
-            # Still suspect: the next failure pauses for longer.
             return True
-        self._engine_pause_s = min(_LONGEST_ENGINE_PAUSE_S, self._engine_pause_s * 2)
+        pause.failed()
         _log.warning("no work is taken while the engine is away", detail=health.detail)
         return False
 
@@ -224,11 +242,12 @@ class JobWorker:
         try:
             await (self._open(task) if task.kind is TaskKind.OPEN else self._read(held))
             give_back = False
+            self._faults.pop(task.id, None)
         except LeaseLostError:
             give_back = False
             self._metrics.lease_lost()
         except _EngineAwayError:
-            self._engine_pause_s = min(_LONGEST_ENGINE_PAUSE_S, max(_ENGINE_PAUSE_S, self._engine_pause_s * 2))
+            self._engine_pause.failed()
         except StoreUnavailableError as error:
             _log.warning("work is handed back", error=str(error))
         except Exception:  # noqa: BLE001 - a fault in one job must not end the work on others
@@ -237,13 +256,13 @@ class JobWorker:
         finally:
             self._held.pop(task.token, None)
             if give_back:
-                await self._give_back(task)
+                await self._give_back([task])
             self._changed.set()
 
-    async def _give_back(self, task: Task) -> None:
+    async def _give_back(self, tasks: Sequence[Task]) -> None:
         # Shielded: also one who is cancelled at the end of the process gives its work back.
         with contextlib.suppress(PagemillError):
-            await asyncio.shield(self._store.hand_back(self._owner, [task.token]))
+            await asyncio.shield(self._store.hand_back(self._owner, [task.token for task in tasks]))
 
     async def _open(self, task: Task) -> None:
         """Looks into a document and says which pages it has."""
@@ -306,7 +325,7 @@ class JobWorker:
                 result = outcome[0]
             if result.error is not None and result.error.code in _AWAY:
                 raise _EngineAwayError(result.error.message)
-            self._engine_pause_s = 0.0
+            self._engine_pause.worked()
             for name, data in figure_blobs(job.id, job.attempt, result).items():
                 await self._insist(lambda name=name, data=data: self._blobs.put_bytes(name, data))  # type: ignore[misc]
             stored = await asyncio.to_thread(encode_page, job.id, job.attempt, page, result)

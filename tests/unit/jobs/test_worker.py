@@ -16,7 +16,8 @@ from pagemill.domain import ConversionStatus, JobStatus, PageImage, PageResult, 
 from pagemill.domain.errors import EngineUnavailableError, StoreUnavailableError
 from pagemill.domain.job import Job
 from pagemill.engines import EngineHealth
-from pagemill.jobs.gate import CLAIMANT, Claimant
+from pagemill.jobs.gate import CLAIMANT, Claimant, Gate
+from pagemill.jobs.gated_engine import GatedEngine
 from pagemill.jobs.page_codec import decode_page
 from pagemill.jobs.worker import JobWorker
 
@@ -129,8 +130,9 @@ class WaitingEngine(FakeEngine):
         return await super().recognize(page, params)
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
+async def eventually(condition: Callable[[], bool], meanwhile: Callable[[], None] = lambda: None) -> None:
     for _ in range(1200):
+        meanwhile()
         if condition():
             return
         await asyncio.sleep(0.025)
@@ -281,3 +283,95 @@ async def test_a_result_that_comes_after_a_takeover_is_dropped(workplace: Workpl
     await eventually(lambda: metrics.count == 1)
     after = await workplace.service.store.get(job.id)
     assert (after.pages_done, after.pages_failed) == (1, 0)
+
+
+async def test_a_page_that_finds_the_gate_full_waits_and_does_not_fail(workplace: Workplace, tmp_path: Path) -> None:
+    gate = Gate(10_000, capacity=lambda: 1, max_waiting=1)
+    engine = FakeEngine()
+
+    async def stay() -> None:
+        async with gate.enter(1):
+            await asyncio.Event().wait()
+
+    crowd = [asyncio.create_task(stay()) for _ in range(2)]
+    await eventually(lambda: gate.waiting == 1)
+    worker = workplace.worker(GatedEngine(engine, gate))
+    job = await workplace.service.submit(text_pdf(tmp_path / "x.pdf", "a"))
+    await workplace.until(job, lambda now: now.pages_total == 1)
+    await eventually(lambda: worker.pages_held == 1)
+    await eventually(lambda: worker.pages_held == 0)
+    assert engine.seen == []
+    assert (await workplace.service.store.get(job.id)).pages_failed == 0
+    for one in crowd:
+        one.cancel()
+    done = await workplace.until(job)
+    assert (done.pages_done, done.pages_failed) == (1, 0)
+
+
+async def test_work_that_is_just_being_taken_at_a_stop_goes_back(workplace: Workplace, tmp_path: Path) -> None:
+    store = workplace.service.store
+    taken, go = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def lease(self, owner: str, pages: int) -> Any:
+            tasks = await store.lease(owner, pages)
+            if tasks:
+                taken.set()
+                await go.wait()
+            return tasks
+
+    job = await workplace.service.submit(text_pdf(tmp_path / "x.pdf", "a"))
+    worker = workplace.worker(FakeEngine(), store=Slow())
+    await asyncio.wait_for(taken.wait(), 30)
+    stopping = asyncio.create_task(worker.stop(0))
+    await asyncio.sleep(0.05)
+    go.set()
+    await asyncio.wait_for(stopping, 30)
+    assert worker.pages_held == 0
+    # It was not even opened, and nobody has to wait for its lease to run out.
+    assert sum((await store.stats()).tasks_leased.values()) == 0
+    assert (await store.get(job.id)).pages_total is None
+
+
+@pytest.mark.parametrize("where", ["lease", "health"])
+async def test_a_fault_while_work_is_looked_for_ends_no_work(workplace: Workplace, tmp_path: Path, where: str) -> None:
+    store = workplace.service.store
+    hit = 0
+
+    def fault() -> None:
+        nonlocal hit
+        if hit < 2:
+            hit += 1
+            raise RuntimeError("a bug")
+
+    class Faulty:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(store, name)
+
+        async def lease(self, owner: str, pages: int) -> Any:
+            if where == "lease":
+                fault()
+            return await store.lease(owner, pages)
+
+    class Sick(FakeEngine):
+        async def health(self) -> EngineHealth:
+            if where == "health":
+                fault()
+            return EngineHealth(ready=True)
+
+    away = iter([True])
+
+    def fail(_page: PageImage) -> None:
+        if where == "health" and next(away, False):
+            raise EngineUnavailableError("gone")
+
+    worker = workplace.worker(Sick(fail), store=Faulty())
+    job = await workplace.service.submit(text_pdf(tmp_path / "x.pdf", *"ab"))
+    # It waits a while after each fault, unless there is news.
+    await eventually(lambda: hit == 2, worker.wake)
+    done = await workplace.until(job)
+    assert (done.pages_done, done.pages_failed) == (2, 0)
+    assert not workplace.running[0][1].done()
