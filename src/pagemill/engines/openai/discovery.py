@@ -47,13 +47,22 @@ def context_of(description: dict[str, Any]) -> int | None:
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
-async def is_alive(session: aiohttp.ClientSession, url: str) -> bool:
-    """Whether a server that has just failed a request is still there; vLLM's says 503 when its engine has died."""
+ENGINE_DEAD = 503
+"""What vLLM's /health says when its engine has died, for as long as its HTTP side goes on."""
+
+
+async def health_status(session: aiohttp.ClientSession, url: str) -> int:
+    """HTTP status of a server's /health; 0 where nothing answers."""
     with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError, OSError):
         timeout = aiohttp.ClientTimeout(total=_QUICK_TIMEOUT_S)
         async with session.get(f"{url.removesuffix('/v1')}/health", timeout=timeout) as response:
-            return response.status < 500
-    return False
+            return response.status
+    return 0
+
+
+async def is_alive(session: aiohttp.ClientSession, url: str) -> bool:
+    """Whether a server that has just failed a request is still there."""
+    return 0 < await health_status(session, url) < 500
 
 
 async def server_version(session: aiohttp.ClientSession, url: str) -> str:

@@ -228,6 +228,11 @@ class Dispatcher:
         endpoint.window.restart()
         self.pump()
 
+    def trust(self, endpoint: Endpoint) -> None:
+        """Uses a server on as before: it was set aside only until it was known to be there."""
+        endpoint.out_since = None
+        self.pump()
+
     async def probe_until_back(self, endpoint: Endpoint, probe: Callable[[], Awaitable[bool]]) -> None:
         """Asks a server that was set aside, at growing intervals, and takes it back when it answers."""
         while endpoint.set_aside:

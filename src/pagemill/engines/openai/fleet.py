@@ -6,7 +6,7 @@ import asyncio
 import base64
 import contextlib
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -19,7 +19,14 @@ from pagemill.domain.errors import (
     EngineTimeoutError,
     EngineUnavailableError,
 )
-from pagemill.engines.openai.discovery import context_of, described_models, server_version
+from pagemill.engines.openai.discovery import (
+    ENGINE_DEAD,
+    context_of,
+    described_models,
+    health_status,
+    is_alive,
+    server_version,
+)
 from pagemill.engines.openai.endpoints import Dispatcher, Endpoint, Lease, not_running
 from pagemill.engines.openai.options import OpenAIOptions, SizeClass, without_userinfo
 from pagemill.engines.openai.server_load import LoadWatch
@@ -203,6 +210,8 @@ class Fleet:
             self._count_failure(lease)
         elif isinstance(failure, EngineUnavailableError):
             self._count_failure(lease)
+            if failure.while_reading and self.is_running and self.dispatcher.set_aside(lease.endpoint):
+                self._watch(self._make_sure(lease.endpoint))
 
     def _count_failure(self, lease: Lease) -> None:
         if self.is_running and self.dispatcher.failed(lease):
@@ -221,17 +230,33 @@ class Fleet:
             self._leave_alone(endpoint)
 
     def _leave_alone(self, endpoint: Endpoint) -> None:
-        _log.warning("endpoint set aside", endpoint=endpoint.url)
-        self._probes.add(task := asyncio.create_task(self._watch_for_return(endpoint)))
+        self._watch(self._watch_for_return(endpoint))
+
+    def _watch(self, watch: Coroutine[None, None, None]) -> None:
+        self._probes.add(task := asyncio.create_task(watch))
         task.add_done_callback(self._probes.discard)
 
+    async def _make_sure(self, endpoint: Endpoint) -> None:
+        """Asks a server that seems to have died under its pages whether it has.
+
+        Meanwhile it gets nothing: one whose engine has died listens on for a while, and a page that came back from it
+        would meet the same death for the second time.
+        """
+        if await is_alive(self.asking(endpoint), endpoint.url):
+            self.dispatcher.trust(endpoint)
+        else:
+            await self._watch_for_return(endpoint)
+
     async def _watch_for_return(self, endpoint: Endpoint) -> None:
+        _log.warning("endpoint set aside", endpoint=endpoint.url)
         told = False
 
         async def probe() -> bool:
             nonlocal told
             models = await self._describe(endpoint)
             if isinstance(models, EngineError) or not models:
+                return False
+            if await health_status(self.asking(endpoint), endpoint.url) == ENGINE_DEAD:
                 return False
             if self.model in models:
                 await self._learn(endpoint, models)

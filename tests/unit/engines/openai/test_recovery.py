@@ -226,10 +226,42 @@ async def test_suspects_do_not_keep_up_those_of_other_servers() -> None:
 
 @pytest.mark.usefixtures("quick")
 async def test_a_page_whose_engine_dies_of_it_twice_is_quarantined() -> None:
-    async with FakeServer(lambda _request: Answer(status=500), health=503) as server, engine_on(server) as engine:
+    def script(_request: Request) -> Answer:
+        server.health = 503
+        return Answer(status=500)
+
+    server = FakeServer(script)
+    async with server, engine_on(server) as engine:
+        reading = asyncio.create_task(engine.recognize(page(), PARAMS))
+        await settled(lambda: server.health == 503 and not engine.endpoints_status()[0].in_use)
+        server.health = 200
         with pytest.raises(PageQuarantinedError):
-            await engine.recognize(page(), PARAMS)
+            await reading
     assert len(server.requests) == 2
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_page_meets_one_death_of_an_engine_only_once() -> None:
+    def script(request: Request) -> Answer:
+        server.health = 503 if request.number == 0 else server.health
+        return Answer(status=500) if server.health == 503 else Answer()
+
+    server = FakeServer(script)
+    async with server, engine_on(server) as engine:
+        reading = asyncio.create_task(engine.recognize(page(), PARAMS))
+        await settled(lambda: server.asked_for_models > 3)
+        assert len(server.requests) == 1
+        server.health = 200
+        assert (await reading).ok
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_broken_connection_alone_sets_no_server_aside() -> None:
+    answers = iter([Answer(disconnect_after=1), Answer()])
+    async with FakeServer(lambda _request: next(answers)) as server, engine_on(server) as engine:
+        asked = server.asked_for_models
+        assert (await engine.recognize(page(), PARAMS)).ok
+        assert server.asked_for_models == asked
 
 
 async def test_a_full_server_is_waited_for_beyond_the_tries_of_a_failing_one(monkeypatch: pytest.MonkeyPatch) -> None:
