@@ -123,7 +123,7 @@ class JobWorker:
         self._faults: Counter[int] = Counter()
         self._changed = asyncio.Event()
         self._taking = asyncio.Lock()
-        self._stopping = False
+        self._stopping = asyncio.Event()
         self._engine_pause = EnginePause()
 
     @property
@@ -139,19 +139,19 @@ class JobWorker:
         """Works until `stop`."""
         beat = asyncio.create_task(self._heartbeats())
         try:
-            while not self._stopping:
+            while not self._stopping.is_set():
                 self._changed.clear()
                 if not await self._look_for_work():
                     await self._wait(_IDLE_S * random.uniform(0.7, 1.3))  # noqa: S311 - no secret
         finally:
-            if not self._stopping:
+            if not self._stopping.is_set():
                 await self.stop(0.0)
             beat.cancel()
             await asyncio.gather(beat, return_exceptions=True)
 
     async def stop(self, drain_s: float) -> None:
         """Takes nothing more, lets what is under way finish for so long, and hands back the rest."""
-        self._stopping = True
+        self._stopping.set()
         self.wake()
         doing = {held.doing for held in self._held.values() if held.doing is not None}
         if doing and drain_s > 0:
@@ -184,10 +184,10 @@ class JobWorker:
         if room <= 0 or not await self._engine_is_there():
             return False
         async with self._taking:
-            if self._stopping:
+            if self._stopping.is_set():
                 return False
             tasks = await self._store.lease(self._owner, room)
-            if self._stopping:
+            if self._stopping.is_set():
                 await self._give_back(tasks)
                 return False
         for task in tasks:
