@@ -301,6 +301,8 @@ async def test_a_cancelled_job_frees_the_engine_and_keeps_its_pages(tmp_path: Pa
         while service.services.gate.in_flight:
             await asyncio.sleep(0.02)
         assert re.findall(r"<!-- page (\d)", await service.text(f"/v1/jobs/{job['id']}/result")) == ["1"]
+        unread = await service.json("GET", f"/v1/jobs/{job['id']}/pages/2", status=404)
+        assert "no result of page 2" in unread["error"]["message"], "the document has that page"
         assert (await service.json("DELETE", f"/v1/jobs/{job['id']}"))["status"] == "cancelled"
 
 

@@ -95,7 +95,9 @@ async def job_page(
     [*stored] = await services.jobs.pages(job_id, first=number - 1, limit=1)
     if not stored or stored[0].index != number - 1:
         if job.status.ended:
-            raise JobNotFoundError(f"{job.id} has no page {number}.", "See its state for how many it has.")
+            raise JobNotFoundError(
+                f"{job.id} has no result of page {number}.", "Its JSON result names the pages that were read."
+            )
         raise JobConflictError(f"Page {number} of {job.id} was not read yet.", "Try again, or follow its events.")
     options = conversion_options(services.conversion, job.options)
     page = await asyncio.to_thread(decode_page, stored[0])
