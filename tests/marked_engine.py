@@ -1,6 +1,6 @@
 """A fake OpenAI-compatible server as a process, for tests only: its answer names the image that it was given.
 
-python marked_engine.py PORT LOG DELAY_S. Each page it answers is a line of the log: hash, start, end.
+python marked_engine.py PORT LOG DELAY_S. Each page that it is asked for is a line of the log: hash, time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,14 @@ def mark_of(image: bytes) -> str:
 
 
 class MarkedServer(FakeServer):
-    """Writes down what it answers, and when."""
+    """Writes down what it is asked for, and when, also where nobody waits for the answer to its end."""
 
     log: Path
 
     async def _answer(self, http: Any, answer: Answer) -> Any:
-        started = time.time()
-        response = await super()._answer(http, answer)
         with self.log.open("a") as file:
-            file.write(f"{answer.text.split()[2]} {started} {time.time()}\n")
-        return response
+            file.write(f"{answer.text.split()[2]} {time.time()}\n")
+        return await super()._answer(http, answer)
 
 
 async def main(port: int, log: Path, delay_s: float) -> None:

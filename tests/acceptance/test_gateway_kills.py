@@ -245,7 +245,7 @@ def check_recognitions(service: Service, stored_at: dict[str, float]) -> None:
     """No page was given to the engine once its result was stored, and none was read by nobody."""
     begun: dict[str, list[float]] = defaultdict(list)
     for line in service.engine_log.read_text().splitlines():
-        mark, started, _ = line.split()
+        mark, started = line.split()
         begun[mark].append(float(started))
     assert set(begun) == set(stored_at)
     for mark, times in begun.items():
