@@ -5,7 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import pikepdf
 import pytest
+import structlog
 
 from document_builders import text_pdf
 from fakes import FakeEngine
@@ -375,3 +377,36 @@ async def test_a_fault_while_work_is_looked_for_ends_no_work(workplace: Workplac
     done = await workplace.until(job)
     assert (done.pages_done, done.pages_failed) == (2, 0)
     assert not workplace.running[0][1].done()
+
+
+async def test_passwords_of_a_job_open_its_document(workplace: Workplace, tmp_path: Path) -> None:
+    locked = tmp_path / "x.pdf"
+    with pikepdf.open(text_pdf(tmp_path / "plain.pdf", "a", "b")) as document:
+        document.save(locked, encryption=pikepdf.Encryption(owner="o", user="geheim"))
+    workplace.worker(FakeEngine())
+    known = await workplace.until(await workplace.service.submit(locked, secrets=("wrong", "geheim")))
+    assert (known.status, known.pages_done) == (JobStatus.SUCCEEDED, 2)
+    unknown = await workplace.until(await workplace.service.submit(locked))
+    assert unknown.error is not None
+    assert unknown.error.code == "encrypted_document"
+
+
+async def test_a_document_of_more_pages_than_allowed_says_how_many(service: Service, tmp_path: Path) -> None:
+    async with RenderPool(RenderOptions(max_pages=2), workers=1) as pool:
+        workplace, engine = Workplace(service, pool), FakeEngine()
+        worker = workplace.worker(engine)
+        done = await workplace.until(await service.submit(text_pdf(tmp_path / "x.pdf", *"abc")))
+        await worker.stop(0)
+    assert done.error is not None
+    assert done.error.code == "limit_exceeded"
+    assert "3 pages" in done.error.message
+    assert engine.seen == []
+
+
+async def test_logs_of_a_page_name_its_job_and_its_request_and_no_others(workplace: Workplace, tmp_path: Path) -> None:
+    bound: dict[int, dict[str, Any]] = {}
+    workplace.worker(FakeEngine(lambda page: bound.__setitem__(page.index, structlog.contextvars.get_contextvars())))
+    job = await workplace.service.submit(text_pdf(tmp_path / "x.pdf", "a", "b"), request_id="req_1")
+    await workplace.until(job)
+    assert bound == {index: {"job": job.id, "request": "req_1", "page": index + 1} for index in (0, 1)}
+    assert "job" not in structlog.contextvars.get_contextvars()
